@@ -1,0 +1,5 @@
+//! Channels: who is speaking, and which messages are these?
+
+pub(crate) mod contract;
+
+pub use contract::{Ack, Busy, Channel, Concern, Reason, Refusal, Reply, Terms};

@@ -1,0 +1,17 @@
+//! Runs every chat message once.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod canonical;
+pub mod channel;
+mod delivery;
+mod error;
+mod fingerprint;
+mod key;
+mod record;
+pub mod store;
+
+pub use delivery::Delivery;
+pub use error::{BoxError, Error};
+pub use fingerprint::{BodyForm, Fingerprint, Part};
+pub use key::{Conversation, Key};
+pub use record::{Keep, Payload, Record, Whole};
