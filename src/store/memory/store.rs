@@ -1,0 +1,118 @@
+//! The store as its users see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::key::{Conversation, Key};
+use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
+
+use super::table::Table;
+
+/// The store in this process's memory: for tests, and for one process whose restart may forget.
+///
+/// What it promises, it promises while the process lives: a restart forgets every record, and a
+/// repeat that comes after it is run again. Other processes do not see it.
+///
+/// # Bound
+/// It keeps at most so many keys and so many bytes of records; see [`new`](Self::new) and
+/// [`bounded`](Self::bounded). Where a claim would go over either, rows whose retention has ended
+/// go first. If there are none, the claim of a *new* key fails with a
+/// [retryable](Error::is_retryable) error and is counted by [`refused`](Self::refused); repeats
+/// are answered as ever. A record that is still owed to repeats is never given up for a new key,
+/// and neither is a running one.
+///
+/// # Cost
+/// A claim and its settlement take about 0.4 µs together, whatever the number of keys. A key takes
+/// about 250 bytes beside its text and its record. Rows leave in steps of a few with each claim;
+/// there is no timer.
+///
+/// # Time
+/// The clock is tokio's, so that tests with paused time work.
+#[derive(Clone)]
+pub struct MemoryStore {
+    table: Arc<Table>,
+}
+
+/// A million keys, and a gibibyte of records.
+const MAX_KEYS: usize = 1_000_000;
+const MAX_BYTES: usize = 1 << 30;
+
+impl MemoryStore {
+    /// An empty store for up to a million keys and a gibibyte of records.
+    pub fn new() -> Self {
+        Self::bounded(MAX_KEYS, MAX_BYTES)
+    }
+
+    /// An empty store for up to `max_keys` keys, and about `max_bytes` bytes of records
+    /// ([`Record::size`](crate::Record::size)). What ends while the bound is reached is recorded
+    /// all the same, so the bytes may exceed it by the records of the runs then going on.
+    pub fn bounded(max_keys: usize, max_bytes: usize) -> Self {
+        Self {
+            table: Arc::new(Table::bounded(max_keys, max_bytes)),
+        }
+    }
+
+    /// How many keys are kept: running ones, done ones, and ended ones that were not cleared yet.
+    pub fn keys(&self) -> usize {
+        self.table.keys()
+    }
+
+    /// How many bytes of records are kept, about.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// How many claims were refused so far because the store was full.
+    pub fn refused(&self) -> u64 {
+        self.table.refused()
+    }
+}
+
+impl Store for MemoryStore {
+    async fn claim(&self, claim: &Claim) -> Result<Vec<Verdict>, Error> {
+        self.table.claim(claim)
+    }
+
+    async fn renew(&self, holds: &[Hold], lease: Duration) -> Result<Vec<Standing>, Error> {
+        Ok(self.table.renew(holds, lease))
+    }
+
+    async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        Ok(self.table.settle(settlements))
+    }
+
+    async fn look(&self, keys: &[Key]) -> Result<Vec<Sight>, Error> {
+        Ok(self.table.look(keys))
+    }
+
+    async fn forget(&self, conversation: &Conversation) -> Result<u64, Error> {
+        Ok(self.table.forget(conversation))
+    }
+
+    async fn close(&self, conversation: &Conversation) -> Result<(), Error> {
+        self.table.close(conversation);
+        Ok(())
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<u64, Error> {
+        Ok(self.table.sweep(limit))
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("keys", &self.keys())
+            .field("bytes", &self.bytes())
+            .field("refused", &self.refused())
+            .finish_non_exhaustive()
+    }
+}
