@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 use crate::key::Conversation;
 
-use super::moment::Moment;
+use crate::store::memory::moment::Moment;
 
 /// One conversation that has rows. All of them share it, so that a new message extends them all.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::shard::Shard;
+use crate::store::memory::shard::Shard;
 
 /// How many shards there are: as many as a byte names.
 pub(super) const SHARDS: usize = 256;

@@ -8,8 +8,8 @@ use crate::key::Key;
 use crate::record::{Keep, Record};
 use crate::store::contract::{Claim, Lease, Nonce, Sight, Standing, Token, Verdict, Wanted};
 
-use super::life::Life;
-use super::moment::Moment;
+use crate::store::memory::life::Life;
+use crate::store::memory::moment::Moment;
 
 /// One key's row. The hash is kept so that a growing table does not visit the keys' texts.
 pub(super) struct Row {

@@ -9,8 +9,8 @@ use hashbrown::HashTable;
 use crate::key::Key;
 use crate::store::contract::Token;
 
-use super::moment::Moment;
-use super::row::Row;
+use crate::store::memory::moment::Moment;
+use crate::store::memory::row::Row;
 
 #[derive(Default)]
 pub(super) struct Shard {

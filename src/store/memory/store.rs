@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::key::{Conversation, Key};
 use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
 
-use super::table::Table;
+use crate::store::memory::table::Table;
 
 /// The store in this process's memory: for tests, and for one process whose restart may forget.
 ///

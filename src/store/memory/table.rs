@@ -15,11 +15,11 @@ use crate::store::contract::{
     Claim, End, Hold, Settled, Settlement, Sight, Standing, Token, Verdict, Wanted,
 };
 
-use super::life::Lives;
-use super::locked::Shards;
-use super::moment::Moment;
-use super::row::Row;
-use super::shard::{Shard, Step};
+use crate::store::memory::life::Lives;
+use crate::store::memory::locked::Shards;
+use crate::store::memory::moment::Moment;
+use crate::store::memory::row::Row;
+use crate::store::memory::shard::{Shard, Step};
 
 /// All rows.
 pub(super) struct Table {
