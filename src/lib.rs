@@ -9,6 +9,7 @@ mod fingerprint;
 mod key;
 mod record;
 pub mod store;
+pub mod verify;
 
 pub use delivery::Delivery;
 pub use error::{BoxError, Error};

@@ -1,0 +1,51 @@
+//! What a verifier owes: it tells whether the sender sent these very bytes.
+
+use http::request::Parts;
+
+use crate::channel::contract::Refusal;
+
+/// Tells whether the sender sent these very bytes, before anything is read out of them.
+///
+/// An implementer owes:
+/// * **totality**: an answer for any head and any bytes, never a panic;
+/// * **all of it**: what was not checked is not verified. A scheme that covers only a header, or
+///   only a token, says so in its docs;
+/// * **constant time** where a secret or a signature is compared;
+/// * **silence**: a refusal says which check failed and never what was expected;
+/// * **speed**: it runs on the request's path and must not block. Keys that come over the network
+///   are fetched elsewhere and read from memory here.
+///
+/// A closure is a verifier, which is how signed tokens (JWT) are checked with a library of one's
+/// own choice:
+///
+/// ```
+/// use http::request::Parts;
+/// use tower_idempotency::channel::Refusal;
+/// use tower_idempotency::verify::Verify;
+///
+/// fn verifier() -> impl Verify {
+///     |head: &Parts, _body: &[u8]| match head.headers.get("authorization") {
+///         Some(token) if token_is_good(token.as_bytes()) => Ok(()),
+///         _ => Err(Refusal::unverified("the bearer token is missing or bad")),
+///     }
+/// }
+/// # fn token_is_good(_token: &[u8]) -> bool { true }
+/// # let _ = verifier();
+/// ```
+pub trait Verify: Send + Sync + 'static {
+    /// Whether the sender sent this head and this body.
+    ///
+    /// # Errors
+    /// A [`Refusal`], usually [`Refusal::unverified`]: the request is answered 401, nothing is
+    /// claimed, and its body is not read any further.
+    fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal>;
+}
+
+impl<F> Verify for F
+where
+    F: Fn(&Parts, &[u8]) -> Result<(), Refusal> + Send + Sync + 'static,
+{
+    fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+        self(head, body)
+    }
+}

@@ -1,0 +1,40 @@
+//! The senders' schemes, one file each.
+
+mod chatwoot;
+mod clock;
+mod discord;
+mod github;
+mod hmac;
+mod intercom;
+mod keys;
+mod line;
+mod matrix;
+mod meta;
+mod read;
+mod secret;
+mod slack;
+mod standard;
+mod sunshine;
+mod telegram;
+mod token;
+mod twilio;
+mod viber;
+mod wechat;
+
+pub use chatwoot::ChatwootSignature;
+pub use discord::DiscordSignature;
+pub use github::GitHubSignature;
+pub use hmac::HmacSignature;
+pub use intercom::IntercomSignature;
+pub use line::LineSignature;
+pub use matrix::MatrixToken;
+pub use meta::MetaSignature;
+pub use secret::Secret;
+pub use slack::SlackSignature;
+pub use standard::StandardSignature;
+pub use sunshine::SunshineToken;
+pub use telegram::TelegramToken;
+pub use token::HeaderToken;
+pub use twilio::TwilioSignature;
+pub use viber::ViberSignature;
+pub use wechat::WeChatSignature;

@@ -1,0 +1,69 @@
+//! A channel whose requests are verified first.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::request::Parts;
+
+use crate::channel::contract::{Channel, Concern, Refusal, Terms};
+use crate::delivery::Delivery;
+use crate::key::Key;
+use crate::verify::contract::Verify;
+
+/// A channel whose requests are verified before anything is read out of them.
+///
+/// The channels of this crate make one by their `verified_by`. For a [`Channel`] of one's own,
+/// [`Verified::new`] does it:
+///
+/// ```
+/// # use http::request::Parts;
+/// # use tower_idempotency::channel::{Channel, Refusal};
+/// # use tower_idempotency::verify::{Verified, Verify};
+/// fn guarded(mine: impl Channel, signature: impl Verify) -> impl Channel {
+///     Verified::new(mine, signature)
+/// }
+/// ```
+///
+/// Only what the channel says concerns it is verified: safe methods (GET handshakes) and other
+/// paths reach the inner service as they came.
+#[derive(Clone)]
+pub struct Verified<C, V> {
+    channel: C,
+    verifier: V,
+}
+
+impl<C: Channel, V: Verify> Verified<C, V> {
+    /// `channel`, with each request checked by `verifier` first.
+    pub fn new(channel: C, verifier: V) -> Self {
+        Self { channel, verifier }
+    }
+}
+
+impl<C: Channel, V: Verify> Channel for Verified<C, V> {
+    fn terms(&self, head: &Parts) -> &Terms {
+        self.channel.terms(head)
+    }
+
+    fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
+        self.channel.concern(head)
+    }
+
+    fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
+        self.verifier.verify(head, body)?;
+        self.channel.verify(head, body)
+    }
+
+    fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
+        self.channel.deliveries(head, body)
+    }
+
+    fn without(&self, head: &Parts, body: &Bytes, gone: &[&Key]) -> Option<Bytes> {
+        self.channel.without(head, body, gone)
+    }
+}
+
+impl<C: fmt::Debug, V> fmt::Debug for Verified<C, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Verified").field(&self.channel).finish()
+    }
+}
