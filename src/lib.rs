@@ -9,6 +9,8 @@ mod fingerprint;
 mod key;
 mod record;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod verify;
 
 pub use delivery::Delivery;

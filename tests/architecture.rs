@@ -19,11 +19,12 @@ use source::Source;
 const MAX_LINES: usize = 400;
 
 /// The places that spawn, each with an owner that stops what it spawned: a run whose caller left,
-/// a store's coalescer, a store's sweeper.
-const SPAWNERS: [&str; 3] = [
+/// a store's coalescer, a store's sweeper. And the suite that races a store, which awaits its tasks.
+const SPAWNERS: [&str; 4] = [
     "src/detach.rs",
     "src/store/queue.rs",
     "src/store/sweeper.rs",
+    "src/testing/store/races.rs",
 ];
 
 #[test]
