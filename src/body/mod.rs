@@ -1,0 +1,8 @@
+//! The bodies on either side of the layer.
+
+pub(crate) mod read;
+pub(crate) mod request;
+pub(crate) mod response;
+
+pub use request::RequestBody;
+pub use response::ResponseBody;

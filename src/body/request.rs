@@ -1,0 +1,82 @@
+//! The body that the inner service is given.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use crate::body::read::{Read, length};
+
+pin_project! {
+    /// The body that the inner service is given: the caller's own, or the bytes that were read.
+    #[derive(Debug)]
+    pub struct RequestBody<B> {
+        #[pin]
+        kind: RequestKind<B>,
+    }
+}
+
+pin_project! {
+    #[project = RequestKindProjection]
+    #[derive(Debug)]
+    enum RequestKind<B> {
+        Passed { #[pin] body: B },
+        Read { data: Bytes, trailers: Option<HeaderMap> },
+    }
+}
+
+impl<B> RequestBody<B> {
+    /// The caller's body, untouched.
+    pub(crate) fn passed(body: B) -> Self {
+        Self {
+            kind: RequestKind::Passed { body },
+        }
+    }
+
+    /// A body that was read whole.
+    pub(crate) fn read(read: Read) -> Self {
+        Self {
+            kind: RequestKind::Read {
+                data: read.data,
+                trailers: read.trailers,
+            },
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            RequestKindProjection::Passed { body } => body.poll_frame(cx),
+            RequestKindProjection::Read { data, .. } if !data.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(data)))))
+            }
+            RequestKindProjection::Read { trailers, .. } => {
+                Poll::Ready(trailers.take().map(|map| Ok(Frame::trailers(map))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            RequestKind::Passed { body } => body.is_end_stream(),
+            RequestKind::Read { data, trailers } => data.is_empty() && trailers.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            RequestKind::Passed { body } => body.size_hint(),
+            RequestKind::Read { data, .. } => SizeHint::with_exact(length(data)),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a handler is told about the messages that it runs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::delivery::Delivery;
+use crate::key::Key;
+use crate::policy::Disposition;
+use crate::store::contract::{Lease, Token};
+
+/// A request extension: the messages that this run may handle, and those that are done already.
+///
+/// A clone is a reference count. It grants nothing after the run has ended.
+///
+/// ```
+/// # use tower_idempotency::Claimed;
+/// fn handle(claimed: &Claimed) {
+///     for message in claimed.messages() {
+///         println!("{} attempt {}", message.key().id(), message.attempt());
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Claimed(Arc<Inner>);
+
+struct Inner {
+    messages: Vec<Message>,
+    finished: Vec<Key>,
+    /// What the handler said about single messages, by place.
+    said: Mutex<Vec<Option<Disposition>>>,
+}
+
+/// One message that this run may handle.
+#[derive(Clone, Debug)]
+pub struct Message {
+    delivery: Delivery,
+    token: Token,
+    attempt: u32,
+}
+
+impl Claimed {
+    pub(crate) fn new(messages: Vec<Message>, finished: Vec<Key>) -> Self {
+        Self(Arc::new(Inner {
+            messages,
+            finished,
+            said: Mutex::default(),
+        }))
+    }
+
+    /// The messages of this request that this run may handle, at least one.
+    pub fn messages(&self) -> &[Message] {
+        &self.0.messages
+    }
+
+    /// The keys of this request's messages that were done before. They are cut out of the body
+    /// unless the layer was told to pass it whole.
+    pub fn finished(&self) -> &[Key] {
+        &self.0.finished
+    }
+
+    /// Whether no run of these messages began before: every attempt is the first.
+    pub fn is_first(&self) -> bool {
+        self.0.messages.iter().all(|message| message.attempt == 1)
+    }
+
+    /// Says how one message of the request ends, whatever the answer says about the others.
+    ///
+    /// Recorded with the run's end. The last word counts. Gives `false` if the key is none of
+    /// [`messages`](Self::messages).
+    ///
+    /// A message that is recorded although the answer is no success is answered to later
+    /// repeats with the channel's ack.
+    pub fn settle(&self, key: &Key, disposition: Disposition) -> bool {
+        let Some(at) = self.0.messages.iter().position(|m| m.key() == key) else {
+            return false;
+        };
+        let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.resize(self.0.messages.len(), None);
+        if let Some(slot) = said.get_mut(at) {
+            *slot = Some(disposition);
+        }
+        true
+    }
+
+    /// What was said about the message at a place.
+    pub(crate) fn said(&self, at: usize) -> Option<Disposition> {
+        let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.get(at).copied().flatten()
+    }
+}
+
+impl Message {
+    pub(crate) fn new(delivery: Delivery, lease: &Lease) -> Self {
+        Self {
+            delivery,
+            token: lease.token(),
+            attempt: lease.attempt(),
+        }
+    }
+
+    /// The message as its channel names it.
+    pub fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    /// The message's key.
+    pub fn key(&self) -> &Key {
+        self.delivery.key()
+    }
+
+    /// The fencing token: higher than that of any earlier run, of this message or another. Pass
+    /// it on to systems that can refuse a lower one.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Which attempt this is, from 1. A run that was released is not counted.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+}
+
+impl fmt::Debug for Claimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claimed")
+            .field("messages", &self.0.messages)
+            .field("finished", &self.0.finished)
+            .finish_non_exhaustive()
+    }
+}

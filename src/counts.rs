@@ -1,0 +1,112 @@
+//! What the layer did, in numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One count for each thing that the layer does.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) without_key: Counter,
+    pub(crate) runs: Counter,
+    pub(crate) replayed: Counter,
+    pub(crate) acked: Counter,
+    pub(crate) waited: Counter,
+    pub(crate) busy: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) mismatched: Counter,
+    pub(crate) not_kept: Counter,
+    pub(crate) recorded: Counter,
+    pub(crate) released: Counter,
+    pub(crate) superseded: Counter,
+    pub(crate) unconfirmed: Counter,
+    pub(crate) unprotected: Counter,
+    pub(crate) store_failures: Counter,
+    pub(crate) renewals_lost: Counter,
+    pub(crate) detached: Counter,
+    pub(crate) overloaded: Counter,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: usize) {
+        let n = u64::try_from(n).unwrap_or(u64::MAX);
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a layer did since it was built: a snapshot, in which counts taken at slightly different
+/// moments stand side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Requests that carried no key and passed unprotected.
+    pub without_key: u64,
+    /// Calls of the inner service under a lease.
+    pub runs: u64,
+    /// Requests answered from a record.
+    pub replayed: u64,
+    /// Repeats answered with the channel's ack, since no one record fits them.
+    pub acked: u64,
+    /// Repeats that waited for a run.
+    pub waited: u64,
+    /// Repeats told that the first run still goes on.
+    pub busy: u64,
+    /// Requests refused before a claim: malformed, unverified, too large, cut short.
+    pub refused: u64,
+    /// Requests refused because another request has their key.
+    pub mismatched: u64,
+    /// Repeats told that the response was not kept.
+    pub not_kept: u64,
+    /// Messages recorded as done.
+    pub recorded: u64,
+    /// Messages given back after a failure, for the next repeat to run.
+    pub released: u64,
+    /// Runs whose end changed nothing, since another run had taken over.
+    pub superseded: u64,
+    /// Runs whose end the store did not confirm in time.
+    pub unconfirmed: u64,
+    /// Requests run without protection because the store failed and the layer was told to.
+    pub unprotected: u64,
+    /// Store calls that failed.
+    pub store_failures: u64,
+    /// Leases that another run took over while their own run went on.
+    pub renewals_lost: u64,
+    /// Runs that went on after their caller had left.
+    pub detached: u64,
+    /// Requests refused because too many runs go on without a caller.
+    pub overloaded: u64,
+}
+
+impl Counters {
+    pub(crate) fn snapshot(&self) -> Counts {
+        Counts {
+            without_key: self.without_key.value(),
+            runs: self.runs.value(),
+            replayed: self.replayed.value(),
+            acked: self.acked.value(),
+            waited: self.waited.value(),
+            busy: self.busy.value(),
+            refused: self.refused.value(),
+            mismatched: self.mismatched.value(),
+            not_kept: self.not_kept.value(),
+            recorded: self.recorded.value(),
+            released: self.released.value(),
+            superseded: self.superseded.value(),
+            unconfirmed: self.unconfirmed.value(),
+            unprotected: self.unprotected.value(),
+            store_failures: self.store_failures.value(),
+            renewals_lost: self.renewals_lost.value(),
+            detached: self.detached.value(),
+            overloaded: self.overloaded.value(),
+        }
+    }
+}

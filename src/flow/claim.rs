@@ -1,0 +1,286 @@
+//! The claim: all keys of a request in one store call, and the wait for runs of others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Response;
+use http::request::Parts;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::body::response::ResponseBody;
+use crate::channel::contract::{Busy, Channel, Terms};
+use crate::claimed::{Claimed, Message};
+use crate::delivery::Delivery;
+use crate::detach::Attendance;
+use crate::error::Error;
+use crate::fingerprint::{Fingerprint, Part};
+use crate::flow::context::{Asked, Context};
+use crate::flow::run::Head;
+use crate::flow::settle::release;
+use crate::key::Key;
+use crate::path::original_path;
+use crate::policy::{
+    OnStoreFailure, RETRY_SOON, Step, Tally, look_again_after, retry_after_running, step, usable,
+};
+use crate::record::Record;
+use crate::reply::Problem;
+use crate::store::contract::{Claim, Hold, Lease, Nonce, Sight, Store, Verdict, Wanted};
+use crate::underway::Mine;
+
+/// What became of a request's claim.
+pub(crate) enum Decided<R> {
+    /// Some messages are this request's to run.
+    Run(Granted),
+    /// None is; this is the answer.
+    Answer(Response<ResponseBody<R>>),
+    /// The store failed, and the layer was told to run the handler all the same.
+    Unprotected,
+}
+
+/// The messages that a request may run.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    /// With the place of each message among the request's deliveries.
+    pub(crate) leases: Vec<(usize, Lease)>,
+    pub(crate) finished: Vec<usize>,
+    /// How long a message that runs elsewhere may take, if there is one.
+    pub(crate) busy: Option<Duration>,
+    pub(crate) mine: Mine,
+}
+
+impl Granted {
+    /// What the handler is told. Leases and messages stand in the same order.
+    pub(crate) fn claimed(&self, deliveries: Vec<Delivery>) -> Claimed {
+        let key_of = |place: &usize| Some(deliveries.get(*place)?.key().clone());
+        let finished = self.finished.iter().filter_map(key_of).collect();
+        let mut leases = self.leases.iter().peekable();
+        let mut messages = Vec::with_capacity(self.leases.len());
+        for (place, delivery) in deliveries.into_iter().enumerate() {
+            if let Some((_, lease)) = leases.next_if(|(at, _)| *at == place) {
+                messages.push(Message::new(delivery, lease));
+            }
+        }
+        Claimed::new(messages, finished)
+    }
+
+    pub(crate) fn holds(&self) -> Vec<Hold> {
+        self.leases.iter().map(|(_, lease)| lease.hold()).collect()
+    }
+
+    /// While another run has one of the messages, the answer will be no success, so its head
+    /// cannot go out before the end.
+    pub(crate) fn head(&self) -> Head {
+        match self.busy {
+            Some(_) => Head::WaitsForTheEnd,
+            None => Head::MayGoFirst,
+        }
+    }
+}
+
+/// The verdicts on one request, sorted.
+#[derive(Default)]
+struct Sorted {
+    leases: Vec<(usize, Lease)>,
+    done: Vec<(usize, Arc<Record>)>,
+    busy: Option<(usize, Duration)>,
+    other: Option<Part>,
+}
+
+/// Claims until the messages are this request's, or done, or the wait is over.
+///
+/// `attendance` says that the request must be seen through while a claim is under way, and not
+/// while it only waits; `on_wait` is called each time before it waits.
+pub(crate) async fn decide<S: Store, C: Channel, R>(
+    context: &Context<S, C>,
+    asked: &Asked<'_>,
+    wanted: Vec<Wanted>,
+    attendance: &Attendance,
+    mut on_wait: impl FnMut(),
+) -> Decided<R> {
+    let lease = context.options.lease;
+    let claim = Claim::new(Nonce::random(), lease, wanted);
+    let deadline = Instant::now() + context.options.wait(asked.terms);
+    let mut waits = 0;
+    loop {
+        attendance.stay();
+        let sent = Instant::now();
+        let verdicts = match ask(context, &claim).await {
+            Ok(verdicts) => verdicts,
+            Err(_) => return failed(context, asked),
+        };
+        let sorted = sort(verdicts, &claim);
+        match step(sorted.tally()) {
+            Step::Refuse => return refuse(context, asked, sorted).await,
+            Step::Replay => {
+                let records: Vec<_> = sorted.done.into_iter().map(|(_, record)| record).collect();
+                return Decided::Answer(asked.done(&records, &context.counters));
+            }
+            Step::Run if sent.elapsed() < usable(lease) => {
+                return Decided::Run(granted(context, sorted));
+            }
+            // The answer took as long as the lease: another may believe in it by now.
+            Step::Run => {
+                release(context, sorted.into_leases()).await;
+                return failed(context, asked);
+            }
+            Step::Wait => {
+                attendance.leave();
+                if waits == 0 {
+                    context.counters.waited.one();
+                }
+                waits += 1;
+                on_wait();
+            }
+        }
+        let (place, remaining) = sorted.busy.unwrap_or_default();
+        let ended = match claim.wanted.get(place) {
+            Some(wanted) => wait(context, &wanted.key, deadline).await,
+            None => false,
+        };
+        if !ended {
+            context.counters.busy.one();
+            return Decided::Answer(asked.problem(&busy(asked.terms, remaining)));
+        }
+    }
+}
+
+/// What a repeat is told while a message of it runs elsewhere.
+pub(crate) fn busy(terms: &Terms, remaining: Duration) -> Problem {
+    let retry_after = retry_after_running(remaining);
+    match terms.busy {
+        Busy::Conflict => Problem::StillRunning { retry_after },
+        Busy::Unavailable => Problem::NotYetDone { retry_after },
+    }
+}
+
+impl<S: Store, C: Channel> Context<S, C> {
+    /// What the request asks the store for.
+    pub(crate) fn wanted(
+        &self,
+        terms: &Terms,
+        (head, body): (&Parts, &[u8]),
+        deliveries: &[Delivery],
+    ) -> Vec<Wanted> {
+        let fingerprint = self
+            .options
+            .compare(terms)
+            .map(|form| Fingerprint::of(head, original_path(head), body, form));
+        let wanted = |delivery: &Delivery| Wanted {
+            key: delivery.key().clone(),
+            fingerprint,
+            conversation: delivery.in_conversation().cloned(),
+        };
+        deliveries.iter().map(wanted).collect()
+    }
+}
+
+/// Asks twice under one nonce, so that a claim that was applied and never answered is found.
+async fn ask<S: Store, C: Channel>(
+    context: &Context<S, C>,
+    claim: &Claim,
+) -> Result<Vec<Verdict>, Error> {
+    match context.within(context.store.claim(claim)).await {
+        Err(error) if error.is_retryable() => context.within(context.store.claim(claim)).await,
+        answer => answer,
+    }
+}
+
+fn sort(verdicts: Vec<Verdict>, claim: &Claim) -> Sorted {
+    let mut sorted = Sorted::default();
+    for (place, (verdict, wanted)) in verdicts.into_iter().zip(&claim.wanted).enumerate() {
+        match verdict {
+            Verdict::Run(lease) => sorted.leases.push((place, lease)),
+            Verdict::Replay(record) => sorted.done.push((place, record)),
+            Verdict::Running { remaining } => sorted.busy = Some((place, remaining)),
+            Verdict::Other { first } => {
+                let part = wanted
+                    .fingerprint
+                    .and_then(|mine| mine.differs_from(&first));
+                sorted.other = Some(part.unwrap_or(Part::Body));
+            }
+        }
+    }
+    sorted
+}
+
+impl Sorted {
+    fn tally(&self) -> Tally {
+        Tally {
+            run: self.leases.len(),
+            running: usize::from(self.busy.is_some()),
+            other: usize::from(self.other.is_some()),
+        }
+    }
+
+    fn into_leases(self) -> Vec<Lease> {
+        self.leases.into_iter().map(|(_, lease)| lease).collect()
+    }
+}
+
+fn granted<S, C>(context: &Context<S, C>, sorted: Sorted) -> Granted {
+    let keys = sorted.leases.iter().map(|(_, lease)| lease.key().clone());
+    Granted {
+        mine: context.underway.begin(keys.collect()),
+        leases: sorted.leases,
+        finished: sorted.done.iter().map(|(place, _)| *place).collect(),
+        busy: sorted.busy.map(|(_, remaining)| remaining),
+    }
+}
+
+async fn refuse<S: Store, C: Channel, R>(
+    context: &Context<S, C>,
+    asked: &Asked<'_>,
+    sorted: Sorted,
+) -> Decided<R> {
+    context.counters.mismatched.one();
+    let part = sorted.other.unwrap_or(Part::Body);
+    release(context, sorted.into_leases()).await;
+    Decided::Answer(asked.problem(&Problem::KeyReused { part }))
+}
+
+fn failed<S: Store, C: Channel, R>(context: &Context<S, C>, asked: &Asked<'_>) -> Decided<R> {
+    match context.options.on_store_failure {
+        OnStoreFailure::Refuse => Decided::Answer(asked.problem(&Problem::StoreUnavailable {
+            retry_after: RETRY_SOON,
+        })),
+        OnStoreFailure::RunUnprotected => {
+            context.counters.unprotected.one();
+            tracing::warn!("a request runs without protection, since the store failed");
+            Decided::Unprotected
+        }
+    }
+}
+
+/// Waits until the run of `key` seems to have ended. `false` if `deadline` comes first.
+///
+/// A run of this process says when it ends; for another's the store is looked at, less and less
+/// often. Either way the next claim decides.
+async fn wait<S: Store, C: Channel>(context: &Context<S, C>, key: &Key, deadline: Instant) -> bool {
+    let mut looks = 0;
+    loop {
+        if let Some(end) = context.underway.end_of(key) {
+            return timeout_at(deadline, end.cancelled()).await.is_ok();
+        }
+        let next = Instant::now() + look_again_after(looks, rand::random());
+        if next > deadline {
+            return false;
+        }
+        sleep(next - Instant::now()).await;
+        looks += 1;
+        if may_have_ended(context, key).await {
+            return true;
+        }
+    }
+}
+
+async fn may_have_ended<S: Store, C: Channel>(context: &Context<S, C>, key: &Key) -> bool {
+    let sights = context
+        .within(context.store.look(std::slice::from_ref(key)))
+        .await;
+    match sights.as_deref() {
+        Ok([Sight::Running { remaining }]) => remaining.is_zero(),
+        Ok([Sight::Absent | Sight::Done(_)]) => true,
+        // What cannot be seen is looked at again, until the deadline.
+        Ok(_) | Err(_) => false,
+    }
+}

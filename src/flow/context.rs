@@ -1,0 +1,114 @@
+//! What all requests of one layer share, and what is known about one of them.
+
+use std::sync::Arc;
+
+use http::Response;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use tokio::time::timeout;
+
+use crate::body::response::ResponseBody;
+use crate::channel::contract::{Channel, Reply, Terms};
+use crate::counts::Counters;
+use crate::detach::Detached;
+use crate::error::Error;
+use crate::policy::{Options, Protocol};
+use crate::record::{Keep, Payload, Record};
+use crate::reply::{self, Problem};
+use crate::store::contract::Store;
+use crate::underway::Underway;
+
+/// What all requests of one layer share.
+#[derive(Debug)]
+pub(crate) struct Context<S, C> {
+    pub(crate) store: S,
+    pub(crate) channel: Arc<C>,
+    pub(crate) options: Options,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) underway: Arc<Underway>,
+    pub(crate) detached: Arc<Detached>,
+}
+
+/// What is known about a request from its head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) protocol: Protocol,
+    pub(crate) terms: &'a Terms,
+    pub(crate) keep: Keep,
+}
+
+impl<S: Store, C: Channel> Context<S, C> {
+    pub(crate) fn asked(&self, head: &Parts) -> Asked<'_> {
+        let terms = self.channel.terms(head);
+        Asked {
+            protocol: protocol(head),
+            terms,
+            keep: self.options.keep(terms),
+        }
+    }
+
+    /// A store call within its time limit. A failure is counted, and traced without keys.
+    pub(crate) async fn within<T>(
+        &self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let answer = timeout(self.options.store_limit, call).await;
+        let answer =
+            answer.unwrap_or_else(|_| Err(Error::overdue("the store did not answer in time")));
+        if let Err(error) = &answer {
+            self.counters.store_failures.one();
+            tracing::warn!(error = %error, cause = ?std::error::Error::source(error), "store call failed");
+        }
+        answer
+    }
+}
+
+impl Asked<'_> {
+    /// A problem, in the caller's protocol.
+    pub(crate) fn problem<R>(&self, problem: &Problem) -> Response<ResponseBody<R>> {
+        reply::problem(self.protocol, problem)
+    }
+
+    /// The answer to a request all of whose messages are done.
+    ///
+    /// One record that all of them share is replayed. Where there is none, a sender that reads
+    /// only the status gets its ack, and a client is told that the response was not kept.
+    pub(crate) fn done<R>(
+        &self,
+        records: &[Arc<Record>],
+        counters: &Counters,
+    ) -> Response<ResponseBody<R>> {
+        let (first, others) = match records.split_first() {
+            Some((first, others)) => (Some(first), others),
+            None => (None, records),
+        };
+        let shared = first.filter(|first| others.iter().all(|other| other == *first));
+        if let Some(record) = shared
+            && let Payload::Whole(whole) = record.payload()
+        {
+            counters.replayed.one();
+            return reply::replay(record, whole);
+        }
+        match self.terms.reply {
+            Reply::Ack => {
+                counters.acked.one();
+                reply::ack(&self.terms.ack)
+            }
+            Reply::Record => {
+                counters.not_kept.one();
+                self.problem(&Problem::ResponseNotKept)
+            }
+        }
+    }
+}
+
+fn protocol(head: &Parts) -> Protocol {
+    let grpc = head
+        .headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+    match grpc {
+        true => Protocol::Grpc,
+        false => Protocol::Http,
+    }
+}

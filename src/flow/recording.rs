@@ -1,0 +1,92 @@
+//! What of an answer becomes its record.
+
+use http::HeaderMap;
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderName};
+use http::response::Parts;
+
+use crate::channel::contract::Ack;
+use crate::policy::Options;
+use crate::record::{Record, Whole};
+
+/// The record of an answer that was read whole.
+pub(crate) fn whole_record(options: &Options, parts: &Parts, whole: &Whole) -> Record {
+    let headers = recorded_headers(options, &parts.headers);
+    Record::new(parts.status, headers, whole.clone())
+}
+
+/// The record of an answer whose body is not kept.
+pub(crate) fn too_large_record(options: &Options, parts: &Parts) -> Record {
+    Record::too_large(parts.status, recorded_headers(options, &parts.headers))
+}
+
+/// The record of a message that is done although its answer was no success.
+pub(crate) fn ack_record(ack: &Ack) -> Record {
+    let mut headers = HeaderMap::new();
+    if let Some(content_type) = &ack.content_type {
+        headers.insert(CONTENT_TYPE, content_type.clone());
+    }
+    let frames = if ack.body.is_empty() {
+        Vec::new()
+    } else {
+        vec![ack.body.clone()]
+    };
+    let body = Whole {
+        frames,
+        trailers: None,
+        sized: true,
+    };
+    Record::new(ack.status, headers, body)
+}
+
+/// The header fields that a repeat is given too. Left out here and not at the replay, so that
+/// cookies are never stored.
+pub(crate) fn recorded_headers(options: &Options, headers: &HeaderMap) -> HeaderMap {
+    let named = connection_options(headers);
+    let mut recorded = HeaderMap::with_capacity(headers.keys_len());
+    for (name, value) in headers {
+        if !options.not_replayed.contains(name) && !named.contains(name) {
+            recorded.append(name.clone(), value.clone());
+        }
+    }
+    recorded
+}
+
+/// The fields that `Connection` names belong to this connection only (RFC 9110, section 7.6.1).
+fn connection_options(headers: &HeaderMap) -> Vec<HeaderName> {
+    headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn cookies_and_connection_fields_are_not_recorded_and_repeated_lines_are() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-a", "1"),
+            ("set-cookie", "session=1"),
+            ("x-a", "2"),
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("access-control-allow-origin", "https://a.example"),
+            ("content-length", "3"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let recorded = recorded_headers(&Options::default(), &headers);
+        let lines: Vec<_> = recorded
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(lines, [("x-a", "1"), ("x-a", "2"), ("content-length", "3")]);
+    }
+}

@@ -1,0 +1,255 @@
+//! The run: the inner service is called while its leases are kept.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::{pending, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use http::header::CONTENT_LENGTH;
+use http::response::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::time::sleep;
+use tower_service::Service;
+
+use crate::body::request::RequestBody;
+use crate::body::response::ResponseBody;
+use crate::channel::contract::Channel;
+use crate::error::BoxError;
+use crate::flow::context::{Asked, Context};
+use crate::policy::{
+    Disposition, EAGER, Options, Outcome, outcome_at_end, outcome_at_head, renew_every,
+};
+use crate::record::Whole;
+use crate::store::contract::{Hold, Standing, Store};
+
+/// What a run came to.
+pub(crate) enum Produced<R, E> {
+    /// An answer. Its outcome is open as long as only its trailers can tell.
+    Answer {
+        parts: Parts,
+        outcome: Option<Outcome>,
+        body: Collected<R>,
+    },
+    /// The inner service's error.
+    Failed(E),
+    /// The inner service's panic.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// As much of an answer's body as was read before its head goes out.
+pub(crate) enum Collected<R> {
+    /// Nothing of it: it is not recorded.
+    Untouched(R),
+    /// All of it.
+    Whole(Whole),
+    /// More than is kept.
+    TooLarge(Vec<Bytes>, Pin<Box<R>>),
+    /// What was ready; the rest takes its time.
+    Streaming(Vec<Bytes>, Pin<Box<R>>),
+    /// It broke before its end.
+    Broken(BoxError),
+}
+
+/// The inner service, and whether it was polled ready.
+#[derive(Debug)]
+pub(crate) struct Inner<Svc> {
+    service: Svc,
+    is_ready: bool,
+}
+
+impl<Svc: Clone> Inner<Svc> {
+    /// The service that was polled ready.
+    pub(crate) fn ready(service: Svc) -> Self {
+        Self {
+            service,
+            is_ready: true,
+        }
+    }
+
+    /// Gives its readiness back, so that a request that only waits takes nobody's place.
+    pub(crate) fn cool(&mut self) {
+        if self.is_ready {
+            self.service = self.service.clone();
+            self.is_ready = false;
+        }
+    }
+
+    /// Calls the service; it is polled ready first if need be.
+    async fn call<B, R>(mut self, request: Request<B>) -> Result<Response<R>, Svc::Error>
+    where
+        Svc: Service<Request<B>, Response = Response<R>>,
+    {
+        if !self.is_ready {
+            poll_fn(|cx| self.service.poll_ready(cx)).await?;
+        }
+        self.service.call(request).await
+    }
+
+    /// Calls the service without a claim.
+    pub(crate) async fn pass<B, R>(
+        self,
+        request: Request<B>,
+    ) -> Result<Response<ResponseBody<R>>, Svc::Error>
+    where
+        Svc: Service<Request<B>, Response = Response<R>>,
+    {
+        let response = self.call(request).await?;
+        Ok(response.map(ResponseBody::passed))
+    }
+}
+
+/// Whether the head of an answer may go out before its body has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    MayGoFirst,
+    WaitsForTheEnd,
+}
+
+/// Calls the inner service and reads its answer, as far as it is read before its head goes out.
+/// A panic of either is caught, so that the leases can be settled.
+pub(crate) async fn run<S, C, Svc, B, R>(
+    (context, asked): (&Context<S, C>, &Asked<'_>),
+    inner: Inner<Svc>,
+    request: Request<RequestBody<B>>,
+    head: Head,
+) -> Produced<R, Svc::Error>
+where
+    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone,
+    R: Body<Data = Bytes>,
+    R::Error: Into<BoxError>,
+{
+    context.counters.runs.one();
+    let produce = async {
+        match inner.call(request).await {
+            Ok(response) => read_answer(&context.options, asked, response, head).await,
+            Err(error) => Produced::Failed(error),
+        }
+    };
+    match AssertUnwindSafe(produce).catch_unwind().await {
+        Ok(produced) => produced,
+        Err(panic) => Produced::Panicked(panic),
+    }
+}
+
+async fn read_answer<R, E>(
+    options: &Options,
+    asked: &Asked<'_>,
+    response: Response<R>,
+    head: Head,
+) -> Produced<R, E>
+where
+    R: Body<Data = Bytes>,
+    R::Error: Into<BoxError>,
+{
+    let (mut parts, body) = response.into_parts();
+    let disposition = parts.extensions.remove::<Disposition>();
+    let seen = (parts.status, &parts.headers, disposition);
+    let mut outcome = outcome_at_head(options, asked.keep, asked.protocol, seen);
+    let body = if outcome == Some(Outcome::Release) {
+        Collected::Untouched(body)
+    } else {
+        let announced =
+            body.size_hint().exact().is_some() || parts.headers.contains_key(CONTENT_LENGTH);
+        let until = if announced || head == Head::WaitsForTheEnd {
+            Until::TheEnd
+        } else {
+            Until::Pending
+        };
+        collect(body, announced, until, options.max_response).await
+    };
+    if let (None, Collected::Whole(whole)) = (outcome, &body) {
+        outcome = Some(outcome_at_end(asked.keep, whole.trailers.as_ref()));
+    }
+    Produced::Answer {
+        parts,
+        outcome,
+        body,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    TheEnd,
+    Pending,
+}
+
+/// Reads a body to its end, or as far as it is ready, and not beyond `most` bytes.
+async fn collect<R>(body: R, sized: bool, until: Until, most: usize) -> Collected<R>
+where
+    R: Body<Data = Bytes>,
+    R::Error: Into<BoxError>,
+{
+    let too_much = u64::try_from(most).unwrap_or(u64::MAX);
+    let mut body = Box::pin(body);
+    if body.size_hint().lower() > too_much {
+        return Collected::TooLarge(Vec::new(), body);
+    }
+    let mut whole = Whole {
+        sized,
+        ..Whole::default()
+    };
+    let mut read = 0;
+    loop {
+        let polled = poll_fn(|cx| match (body.as_mut().poll_frame(cx), until) {
+            (Poll::Pending, Until::TheEnd) => Poll::Pending,
+            (polled, Until::TheEnd | Until::Pending) => Poll::Ready(polled),
+        });
+        let frame = match polled.await {
+            Poll::Pending => return Collected::Streaming(whole.frames, body),
+            Poll::Ready(None) => return Collected::Whole(whole),
+            Poll::Ready(Some(Err(error))) => return Collected::Broken(error.into()),
+            Poll::Ready(Some(Ok(frame))) => frame,
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                read += data.len();
+                whole.frames.push(data);
+            }
+            Err(frame) => whole.trailers = frame.into_trailers().ok().or(whole.trailers),
+        }
+        if read > most {
+            return Collected::TooLarge(whole.frames, body);
+        }
+        if until == Until::Pending && read > EAGER && whole.trailers.is_none() {
+            return Collected::Streaming(whole.frames, body);
+        }
+    }
+}
+
+/// Works while the leases are renewed. Without a renewal due, that costs nothing.
+pub(crate) async fn keeping<S: Store, C: Channel, T>(
+    context: &Context<S, C>,
+    holds: impl Fn() -> Vec<Hold>,
+    work: impl Future<Output = T>,
+) -> T {
+    let renewing = async { renew_for_ever(context, holds()).await };
+    match select(pin!(work), pin!(renewing)).await {
+        Either::Left((done, _)) => done,
+        Either::Right((never, _)) => match never {},
+    }
+}
+
+async fn renew_for_ever<S: Store, C: Channel>(
+    context: &Context<S, C>,
+    mut holds: Vec<Hold>,
+) -> Infallible {
+    let lease = context.options.lease;
+    while !holds.is_empty() {
+        sleep(renew_every(lease)).await;
+        // A renewal that failed is made good by the next one; until then, and even after the
+        // lease has lapsed, the run goes on: only a take-over ends its right to record.
+        if let Ok(standings) = context.within(context.store.renew(&holds, lease)).await {
+            let before = holds.len();
+            let mut standings = standings.into_iter();
+            holds.retain(|_| standings.next() != Some(Standing::Lost));
+            context.counters.renewals_lost.add(before - holds.len());
+        }
+    }
+    pending().await
+}

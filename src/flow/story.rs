@@ -1,0 +1,136 @@
+//! The way of one request, top to bottom.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, Version};
+use http_body::Body;
+use tokio::task::yield_now;
+use tower_service::Service;
+
+use crate::body::read::{Read, Unread, length, read};
+use crate::body::request::RequestBody;
+use crate::body::response::ResponseBody;
+use crate::channel::contract::Channel;
+use crate::claimed::Claimed;
+use crate::detach::Attendance;
+use crate::error::BoxError;
+use crate::flow::claim::{Decided, decide};
+use crate::flow::context::Context;
+use crate::flow::run::{Inner, keeping, run};
+use crate::flow::settle::conclude;
+use crate::key::Key;
+use crate::policy::{Finished, RETRY_SOON};
+use crate::reply::Problem;
+use crate::store::contract::Store;
+
+/// Answers one request that concerns the channel: read, verify, name, claim, run, settle.
+///
+/// Safe to drop while `attendance` does not say that the rest must happen; else it goes on in a
+/// task of its own.
+pub(crate) async fn answer<S, C, Svc, B, R>(
+    context: Arc<Context<S, C>>,
+    service: Svc,
+    request: Request<B>,
+    attendance: Arc<Attendance>,
+) -> Result<Response<ResponseBody<R>>, Svc::Error>
+where
+    S: Store,
+    C: Channel,
+    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone,
+    B: Body<Data = Bytes> + Send + 'static,
+    R: Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    let (head, body) = request.into_parts();
+    let asked = context.asked(&head);
+    let refuse = |problem: Problem| {
+        context.counters.refused.one();
+        Ok(asked.problem(&problem))
+    };
+
+    // Read.
+    let limit = context.options.max_request;
+    let read = match read(body, limit).await {
+        Ok(read) => read,
+        Err(Unread::Cut) => return refuse(Problem::BodyCut),
+        Err(Unread::TooLarge(rest)) => {
+            if !head.headers.contains_key(EXPECT) {
+                context.detached.drain_body(rest);
+            }
+            return refuse(Problem::TooLarge { limit });
+        }
+    };
+    if head.version == Version::HTTP_2 && !read.announced {
+        // A stream that is reset with NO_ERROR looks like a whole body. Its server drops this
+        // future right after this poll, before anything is claimed.
+        yield_now().await;
+    }
+
+    // Verify.
+    if let Err(refusal) = context.channel.verify(&head, &read.data) {
+        return refuse(Problem::Refused(refusal));
+    }
+
+    // Name.
+    let mut inner = Inner::ready(service);
+    let deliveries = match context.channel.deliveries(&head, &read.data) {
+        Ok(deliveries) => deliveries,
+        Err(refusal) => return refuse(Problem::Refused(refusal)),
+    };
+    if deliveries.is_empty() {
+        context.counters.without_key.one();
+        return inner.pass(request_of(head, read)).await;
+    }
+    if context.detached.len() >= context.options.max_detached {
+        context.counters.overloaded.one();
+        let retry_after = RETRY_SOON;
+        return Ok(asked.problem(&Problem::Overloaded { retry_after }));
+    }
+
+    // Claim.
+    let wanted = context.wanted(asked.terms, (&head, &read.data), &deliveries);
+    let decided = decide(&context, &asked, wanted, &attendance, || inner.cool());
+    let granted = match decided.await {
+        Decided::Answer(response) => return Ok(response),
+        Decided::Unprotected => return inner.pass(request_of(head, read)).await,
+        Decided::Run(granted) => granted,
+    };
+
+    // Run.
+    let claimed = granted.claimed(deliveries);
+    let request = protected_request(&context, (head, read), &claimed);
+    let run = run((&context, &asked), inner, request, granted.head());
+    let produced = keeping(&context, || granted.holds(), run).await;
+
+    // Settle.
+    conclude((&context, &asked), granted, claimed, produced).await
+}
+
+/// The request as it came, its body read.
+fn request_of<B>(head: Parts, read: Read) -> Request<RequestBody<B>> {
+    Request::from_parts(head, RequestBody::read(read))
+}
+
+/// The request as the handler of its unfinished messages gets it.
+fn protected_request<S, C: Channel, B>(
+    context: &Context<S, C>,
+    (mut head, mut read): (Parts, Read),
+    claimed: &Claimed,
+) -> Request<RequestBody<B>> {
+    let finished: Vec<&Key> = claimed.finished().iter().collect();
+    if context.options.finished == Finished::CutOut
+        && !finished.is_empty()
+        && let Some(rest) = context.channel.without(&head, &read.data, &finished)
+    {
+        if head.headers.contains_key(CONTENT_LENGTH) {
+            head.headers
+                .insert(CONTENT_LENGTH, HeaderValue::from(length(&rest)));
+        }
+        read.data = rest;
+    }
+    head.extensions.insert(claimed.clone());
+    request_of(head, read)
+}

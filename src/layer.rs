@@ -1,0 +1,199 @@
+//! The layer and its options.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::HeaderName;
+use tower_layer::Layer;
+
+use crate::channel::contract::Channel;
+use crate::counts::{Counters, Counts};
+use crate::detach::Detached;
+use crate::fingerprint::BodyForm;
+use crate::flow::context::Context;
+use crate::policy::{Finished, OnStoreFailure, OnUnconfirmed, Options};
+use crate::record::Keep;
+use crate::service::Idempotency;
+use crate::store::contract::Store;
+use crate::underway::Underway;
+
+/// Runs every message once: claims its key before the inner service is called, and replays the
+/// recorded success to a repeat.
+///
+/// A clone, and every service that it makes, shares the store, the counts and the running
+/// messages. Options are set before the first service is made; a value set here overrides what
+/// the channel brings along.
+#[must_use = "a layer does nothing until it is mounted"]
+pub struct IdempotencyLayer<S, C> {
+    store: S,
+    channel: Arc<C>,
+    options: Options,
+    shared: Shared,
+}
+
+/// What does not change with the options.
+#[derive(Clone)]
+struct Shared {
+    counters: Arc<Counters>,
+    underway: Arc<Underway>,
+    detached: Arc<Detached>,
+}
+
+impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
+    /// A layer over a store, for the messages of a channel.
+    pub fn new(store: S, channel: C) -> Self {
+        Self {
+            store,
+            channel: Arc::new(channel),
+            options: Options::default(),
+            shared: Shared {
+                counters: Arc::default(),
+                underway: Arc::new(Underway::new()),
+                detached: Arc::new(Detached::new()),
+            },
+        }
+    }
+
+    /// How long a run may go without its lease being renewed. Default: 30 s.
+    ///
+    /// A run that is alive renews it every third of it. After a process died, its messages can be
+    /// run again when their leases have lapsed: make it shorter than the sender goes on
+    /// repeating, and longer than a process may be paused.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.options.lease = lease;
+        self
+    }
+
+    /// How long a repeat waits for the first run before it is told to come again.
+    /// Default: the channel's; 10 s for clients that make their own key.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.options.wait = Some(wait);
+        self
+    }
+
+    /// How long records are kept. Default: the channel's. A repeat that comes later runs again,
+    /// so it must be longer than the sender goes on repeating.
+    pub fn keep(mut self, keep: Keep) -> Self {
+        self.options.keep = Some(keep);
+        self
+    }
+
+    /// Whether a repeat must be the same request, and in which form its body is compared.
+    /// Default: the channel's.
+    pub fn compare(mut self, compare: Option<BodyForm>) -> Self {
+        self.options.compare = Some(compare);
+        self
+    }
+
+    /// The largest request body, in bytes. A larger one is answered 413. Default: 1 MiB.
+    pub fn max_request(mut self, bytes: usize) -> Self {
+        self.options.max_request = bytes;
+        self
+    }
+
+    /// The largest response body that is kept, in bytes. A larger one reaches its caller
+    /// untouched; a repeat is told that it was not kept. Default: 1 MiB.
+    pub fn max_response(mut self, bytes: usize) -> Self {
+        self.options.max_response = bytes;
+        self
+    }
+
+    /// How long one store call may take. Default: 5 s.
+    pub fn store_limit(mut self, limit: Duration) -> Self {
+        self.options.store_limit = limit;
+        self
+    }
+
+    /// What a request gets when the store does not answer. Default: 503 with `Retry-After`.
+    pub fn on_store_failure(mut self, choice: OnStoreFailure) -> Self {
+        self.options.on_store_failure = choice;
+        self
+    }
+
+    /// What a caller gets when its success could not be recorded. Default: 503 with
+    /// `Retry-After`.
+    pub fn on_unconfirmed(mut self, choice: OnUnconfirmed) -> Self {
+        self.options.on_unconfirmed = choice;
+        self
+    }
+
+    /// What the handler is given of a batch that is partly done. Default: the rest, cut out.
+    pub fn finished(mut self, choice: Finished) -> Self {
+        self.options.finished = choice;
+        self
+    }
+
+    /// Also records answers with this status, such as 404. Default: 2xx and 3xx are recorded, and
+    /// everything else is run again by the next repeat.
+    pub fn also_record(mut self, status: StatusCode) -> Self {
+        self.options.also_recorded.push(status);
+        self
+    }
+
+    /// Replaces the list of header fields that are left out of records. Default: hop-by-hop
+    /// fields and framing, `Date`, `Set-Cookie`, and the CORS fields.
+    pub fn not_replayed(mut self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.options.not_replayed = fields.into_iter().collect();
+        self
+    }
+
+    /// How many runs may go on after their callers left. Beyond it, requests with a key are
+    /// answered 503 before they are claimed; no run is cut. Default: 65,536.
+    pub fn max_detached(mut self, runs: usize) -> Self {
+        self.options.max_detached = runs;
+        self
+    }
+
+    /// What this layer did until now.
+    pub fn counts(&self) -> Counts {
+        self.shared.counters.snapshot()
+    }
+
+    /// Waits until no run goes on without a caller, for `limit` at most, and gives the number of
+    /// those that still do.
+    ///
+    /// Call it after the server's own shutdown, which returns before such runs end; a run that
+    /// is cut by the end of the process is run again once its lease has lapsed.
+    ///
+    /// Safe to drop; the runs go on.
+    pub async fn drain(&self, limit: Duration) -> usize {
+        self.shared.detached.drain(limit).await
+    }
+}
+
+impl<S: Store, C: Channel, Svc> Layer<Svc> for IdempotencyLayer<S, C> {
+    type Service = Idempotency<Svc, S, C>;
+
+    fn layer(&self, inner: Svc) -> Self::Service {
+        let context = Context {
+            store: self.store.clone(),
+            channel: Arc::clone(&self.channel),
+            options: self.options.clone(),
+            counters: Arc::clone(&self.shared.counters),
+            underway: Arc::clone(&self.shared.underway),
+            detached: Arc::clone(&self.shared.detached),
+        };
+        Idempotency::new(inner, Arc::new(context))
+    }
+}
+
+impl<S: Clone, C> Clone for IdempotencyLayer<S, C> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            channel: Arc::clone(&self.channel),
+            options: self.options.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<S, C> fmt::Debug for IdempotencyLayer<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotencyLayer")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,364 @@
+//! Every decision, as pure functions over plain options.
+
+use std::time::Duration;
+
+use http::header::HeaderName;
+use http::{HeaderMap, StatusCode};
+
+use crate::channel::contract::Terms;
+use crate::fingerprint::BodyForm;
+use crate::record::Keep;
+
+/// The layer's options, as plain values. `None` leaves the choice to the channel's terms.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) lease: Duration,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) keep: Option<Keep>,
+    pub(crate) compare: Option<Option<BodyForm>>,
+    pub(crate) max_request: usize,
+    pub(crate) max_response: usize,
+    pub(crate) store_limit: Duration,
+    pub(crate) on_store_failure: OnStoreFailure,
+    pub(crate) on_unconfirmed: OnUnconfirmed,
+    pub(crate) finished: Finished,
+    pub(crate) also_recorded: Vec<StatusCode>,
+    pub(crate) not_replayed: Vec<HeaderName>,
+    pub(crate) max_detached: usize,
+}
+
+/// What a request with a key gets when the store cannot answer its claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnStoreFailure {
+    /// 503 with `Retry-After`; nothing runs.
+    #[default]
+    Refuse,
+    /// The handler runs as if there were no layer: a repeat runs it again. Counted.
+    RunUnprotected,
+}
+
+/// What a caller gets when its run succeeded and the store does not confirm the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnUnconfirmed {
+    /// 503 with `Retry-After`; the record is tried again in the background, and the repeat gets
+    /// it.
+    #[default]
+    Retryable,
+    /// The success. Gives up that every later repeat gets the same one, and that a 2xx means
+    /// done: if the record is never written, a repeat runs again.
+    AnswerSuccess,
+}
+
+/// What the handler is given of a batch in which some messages are done already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finished {
+    /// The done ones are cut out of the body; all other bytes stay as they are.
+    #[default]
+    CutOut,
+    /// The body whole; the handler asks [`Claimed`](crate::Claimed) which ones are its own.
+    PassWhole,
+}
+
+/// A response extension by which the handler decides whether its answer is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Disposition {
+    /// The message is done, whatever the status says.
+    Record,
+    /// The message is done, and its record is kept this long.
+    RecordFor(Duration),
+    /// The message is not done: answered, but not handled. The next repeat runs.
+    Release,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Record(Keep),
+    Release,
+}
+
+/// Which protocol the caller speaks, and so what a success is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    Grpc,
+}
+
+/// What a request does after its keys were claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Another request has one of the keys.
+    Refuse,
+    /// At least one message is its own.
+    Run,
+    /// Every message is done.
+    Replay,
+    /// None is its own, and some are running.
+    Wait,
+}
+
+/// How many messages of a request got which verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) run: usize,
+    pub(crate) running: usize,
+    pub(crate) other: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            wait: None,
+            keep: None,
+            compare: None,
+            max_request: 1 << 20,
+            max_response: 1 << 20,
+            store_limit: Duration::from_secs(5),
+            on_store_failure: OnStoreFailure::default(),
+            on_unconfirmed: OnUnconfirmed::default(),
+            finished: Finished::default(),
+            also_recorded: Vec::new(),
+            not_replayed: not_replayed(),
+            max_detached: 65_536,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn wait(&self, terms: &Terms) -> Duration {
+        self.wait.unwrap_or(terms.wait)
+    }
+
+    pub(crate) fn keep(&self, terms: &Terms) -> Keep {
+        self.keep.unwrap_or(terms.keep)
+    }
+
+    pub(crate) fn compare(&self, terms: &Terms) -> Option<BodyForm> {
+        self.compare.unwrap_or(terms.compare)
+    }
+}
+
+/// A key that holds a message is never kept waiting behind one that does not: what can run runs.
+pub(crate) fn step(tally: Tally) -> Step {
+    match tally {
+        Tally { other: 1.., .. } => Step::Refuse,
+        Tally { run: 1.., .. } => Step::Run,
+        Tally { running: 1.., .. } => Step::Wait,
+        Tally { .. } => Step::Replay,
+    }
+}
+
+/// How a run ends, as far as the head of its answer tells; `None` if only the trailers will.
+pub(crate) fn outcome_at_head(
+    options: &Options,
+    keep: Keep,
+    protocol: Protocol,
+    head: (StatusCode, &HeaderMap, Option<Disposition>),
+) -> Option<Outcome> {
+    let (status, headers, disposition) = head;
+    if let Some(disposition) = disposition {
+        return Some(obey(disposition, keep));
+    }
+    if protocol == Protocol::Grpc && status == StatusCode::OK {
+        return headers.get(GRPC_STATUS).map(|_| grpc(headers, keep));
+    }
+    let done = status.is_success() || status.is_redirection();
+    Some(match done || options.also_recorded.contains(&status) {
+        true => Outcome::Record(keep),
+        false => Outcome::Release,
+    })
+}
+
+/// How a run ends whose head left it open. An end without a status is a cut one.
+pub(crate) fn outcome_at_end(keep: Keep, trailers: Option<&HeaderMap>) -> Outcome {
+    trailers.map_or(Outcome::Release, |trailers| grpc(trailers, keep))
+}
+
+/// What the handler says about one message, or the whole answer.
+pub(crate) fn obey(disposition: Disposition, keep: Keep) -> Outcome {
+    match disposition {
+        Disposition::Record => Outcome::Record(keep),
+        Disposition::RecordFor(time) => Outcome::Record(Keep::For(time)),
+        Disposition::Release => Outcome::Release,
+    }
+}
+
+fn grpc(fields: &HeaderMap, keep: Keep) -> Outcome {
+    match fields.get(GRPC_STATUS).is_some_and(|code| code == "0") {
+        true => Outcome::Record(keep),
+        false => Outcome::Release,
+    }
+}
+
+/// How much of a lease its holder counts on, from just before it asked for it: a tenth is left
+/// for the difference between two clocks' rates, and for the way of a settlement.
+pub(crate) fn usable(lease: Duration) -> Duration {
+    lease - lease / 10
+}
+
+/// How often a lease is renewed: two renewals may fail before it lapses.
+pub(crate) fn renew_every(lease: Duration) -> Duration {
+    lease / 3
+}
+
+/// How long to wait before looking at another process's run again, for the n-th time: 5 ms at
+/// first, doubled up to 200 ms. `jitter` from 0 to 1 spreads the waiters over half of it.
+pub(crate) fn look_again_after(n: u32, jitter: f64) -> Duration {
+    let full = Duration::from_millis(5)
+        .saturating_mul(1 << n.min(6))
+        .min(Duration::from_millis(200));
+    full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0)
+}
+
+/// How long to wait before a settlement that failed is sent again, for the n-th time.
+pub(crate) fn settle_again_after(n: u32, jitter: f64) -> Duration {
+    let full = Duration::from_millis(50)
+        .saturating_mul(1 << n.min(7))
+        .min(Duration::from_secs(5));
+    full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0)
+}
+
+/// How often a settlement is sent while its caller waits. What follows happens behind its back.
+pub(crate) const SETTLE_TRIES: u32 = 2;
+
+/// How long an unconfirmed settlement is tried again: many leases, so that a store may be
+/// repaired meanwhile, and not for ever.
+pub(crate) fn give_up_settling_after(lease: Duration) -> Duration {
+    lease.saturating_mul(20)
+}
+
+/// `Retry-After` for a message that is running: when its lease ends at the latest.
+pub(crate) fn retry_after_running(remaining: Duration) -> Duration {
+    remaining.clamp(RETRY_SOON, Duration::from_mins(1))
+}
+
+/// `Retry-After` where nothing says how long it takes.
+pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// Up to this much of a response of unknown length is looked at before its head goes out.
+pub(crate) const EAGER: usize = 64 << 10;
+
+pub(crate) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// Header fields that belong to one answer and not to its repeats: hop-by-hop fields and framing
+/// (RFC 9110, section 7.6.1), the date, cookies, and what CORS says to one origin.
+pub(crate) fn not_replayed() -> Vec<HeaderName> {
+    [
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "date",
+        "set-cookie",
+        "access-control-allow-origin",
+        "access-control-allow-credentials",
+        "access-control-allow-headers",
+        "access-control-allow-methods",
+        "access-control-allow-private-network",
+        "access-control-expose-headers",
+        "access-control-max-age",
+    ]
+    .map(HeaderName::from_static)
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEEP: Keep = Keep::For(Duration::from_secs(7));
+    const RECORD: Option<Outcome> = Some(Outcome::Record(KEEP));
+    const RELEASE: Option<Outcome> = Some(Outcome::Release);
+
+    fn http(status: u16, disposition: Option<Disposition>) -> Option<Outcome> {
+        let options = Options {
+            also_recorded: vec![StatusCode::NOT_FOUND],
+            ..Options::default()
+        };
+        let status = StatusCode::from_u16(status).unwrap();
+        let head = (status, &HeaderMap::new(), disposition);
+        outcome_at_head(&options, KEEP, Protocol::Http, head)
+    }
+
+    #[test]
+    fn success_and_redirection_are_recorded_and_nothing_else_is() {
+        for status in [200, 201, 202, 204, 205, 301, 303, 304, 308] {
+            assert_eq!(http(status, None), RECORD, "{status}");
+        }
+        for status in [
+            101, 400, 401, 403, 408, 409, 422, 425, 429, 500, 502, 503, 504,
+        ] {
+            assert_eq!(http(status, None), RELEASE, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_chosen_status_is_recorded() {
+        assert_eq!(http(404, None), RECORD);
+    }
+
+    #[test]
+    fn the_handler_has_the_last_word() {
+        let for_a_minute = Disposition::RecordFor(Duration::from_mins(1));
+        assert_eq!(http(500, Some(Disposition::Record)), RECORD);
+        assert_eq!(http(200, Some(Disposition::Release)), RELEASE);
+        assert_eq!(
+            http(200, Some(for_a_minute)),
+            Some(Outcome::Record(Keep::For(Duration::from_mins(1))))
+        );
+    }
+
+    #[test]
+    fn grpc_success_is_status_0_wherever_it_stands() {
+        let options = Options::default();
+        let status = |code: &str| HeaderMap::from_iter([(GRPC_STATUS, code.parse().unwrap())]);
+        let at_head = |headers: &HeaderMap| {
+            let head = (StatusCode::OK, headers, None);
+            outcome_at_head(&options, KEEP, Protocol::Grpc, head)
+        };
+        assert_eq!(at_head(&status("0")), RECORD);
+        assert_eq!(at_head(&status("13")), RELEASE);
+        assert_eq!(at_head(&HeaderMap::new()), None);
+        assert_eq!(
+            outcome_at_end(KEEP, Some(&status("0"))),
+            Outcome::Record(KEEP)
+        );
+        assert_eq!(outcome_at_end(KEEP, Some(&status("14"))), Outcome::Release);
+        assert_eq!(outcome_at_end(KEEP, None), Outcome::Release);
+    }
+
+    #[test]
+    fn what_can_run_runs_and_never_waits() {
+        let step_of = |run, running, other| {
+            step(Tally {
+                run,
+                running,
+                other,
+            })
+        };
+        assert_eq!(step_of(1, 1, 0), Step::Run);
+        assert_eq!(step_of(0, 1, 0), Step::Wait);
+        assert_eq!(step_of(0, 0, 0), Step::Replay);
+        assert_eq!(step_of(1, 1, 1), Step::Refuse);
+    }
+
+    #[test]
+    fn intervals_grow_to_a_bound() {
+        assert_eq!(look_again_after(0, 0.0), Duration::from_millis(5));
+        assert_eq!(look_again_after(40, 0.0), Duration::from_millis(200));
+        assert_eq!(look_again_after(40, 1.0), Duration::from_millis(100));
+        assert_eq!(settle_again_after(40, 0.0), Duration::from_secs(5));
+        let long = Duration::from_hours(1);
+        assert_eq!(retry_after_running(long), Duration::from_mins(1));
+        assert_eq!(retry_after_running(Duration::ZERO), RETRY_SOON);
+    }
+}
