@@ -35,7 +35,7 @@ impl Detached {
     }
 
     /// Runs `task` to its end, whoever waits for it. Must be called within a runtime.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn see_through(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task.instrument(Span::current()));
     }
 

@@ -13,7 +13,7 @@ use crate::counts::{Counters, Counts};
 use crate::detach::Detached;
 use crate::fingerprint::BodyForm;
 use crate::flow::context::Context;
-use crate::policy::{Finished, OnStoreFailure, OnUnconfirmed, Options};
+use crate::policy::{Comparison, Finished, OnStoreFailure, OnUnconfirmed, Options};
 use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
@@ -83,7 +83,7 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// Whether a repeat must be the same request, and in which form its body is compared.
     /// Default: the channel's.
     pub fn compare(mut self, compare: Option<BodyForm>) -> Self {
-        self.options.compare = Some(compare);
+        self.options.compare = Comparison::AsLayer(compare);
         self
     }
 

@@ -15,6 +15,7 @@ mod key;
 mod layer;
 mod path;
 mod policy;
+mod problem;
 mod record;
 mod reply;
 mod service;

@@ -15,7 +15,7 @@ pub(crate) struct Options {
     pub(crate) lease: Duration,
     pub(crate) wait: Option<Duration>,
     pub(crate) keep: Option<Keep>,
-    pub(crate) compare: Option<Option<BodyForm>>,
+    pub(crate) compare: Comparison,
     pub(crate) max_request: usize,
     pub(crate) max_response: usize,
     pub(crate) store_limit: Duration,
@@ -25,6 +25,13 @@ pub(crate) struct Options {
     pub(crate) also_recorded: Vec<StatusCode>,
     pub(crate) not_replayed: Vec<HeaderName>,
     pub(crate) max_detached: usize,
+}
+
+/// Who says whether a repeat must be the same request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Comparison {
+    AsChannel,
+    AsLayer(Option<BodyForm>),
 }
 
 /// What a request with a key gets when the store cannot answer its claim.
@@ -88,6 +95,13 @@ pub(crate) enum Protocol {
     Grpc,
 }
 
+/// Whether the head of an answer may go out before its body has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    MayGoFirst,
+    WaitsForTheEnd,
+}
+
 /// What a request does after its keys were claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -115,7 +129,7 @@ impl Default for Options {
             lease: Duration::from_secs(30),
             wait: None,
             keep: None,
-            compare: None,
+            compare: Comparison::AsChannel,
             max_request: 1 << 20,
             max_response: 1 << 20,
             store_limit: Duration::from_secs(5),
@@ -139,7 +153,10 @@ impl Options {
     }
 
     pub(crate) fn compare(&self, terms: &Terms) -> Option<BodyForm> {
-        self.compare.unwrap_or(terms.compare)
+        match self.compare {
+            Comparison::AsChannel => terms.compare,
+            Comparison::AsLayer(form) => form,
+        }
     }
 }
 
@@ -168,10 +185,10 @@ pub(crate) fn outcome_at_head(
         return headers.get(GRPC_STATUS).map(|_| grpc(headers, keep));
     }
     let done = status.is_success() || status.is_redirection();
-    Some(match done || options.also_recorded.contains(&status) {
-        true => Outcome::Record(keep),
-        false => Outcome::Release,
-    })
+    Some(recorded_if(
+        done || options.also_recorded.contains(&status),
+        keep,
+    ))
 }
 
 /// How a run ends whose head left it open. An end without a status is a cut one.
@@ -189,16 +206,24 @@ pub(crate) fn obey(disposition: Disposition, keep: Keep) -> Outcome {
 }
 
 fn grpc(fields: &HeaderMap, keep: Keep) -> Outcome {
-    match fields.get(GRPC_STATUS).is_some_and(|code| code == "0") {
-        true => Outcome::Record(keep),
-        false => Outcome::Release,
+    recorded_if(
+        fields.get(GRPC_STATUS).is_some_and(|code| code == "0"),
+        keep,
+    )
+}
+
+fn recorded_if(done: bool, keep: Keep) -> Outcome {
+    if done {
+        Outcome::Record(keep)
+    } else {
+        Outcome::Release
     }
 }
 
 /// How much of a lease its holder counts on, from just before it asked for it: a tenth is left
 /// for the difference between two clocks' rates, and for the way of a settlement.
 pub(crate) fn usable(lease: Duration) -> Duration {
-    lease - lease / 10
+    lease / 10 * 9
 }
 
 /// How often a lease is renewed: two renewals may fail before it lapses.

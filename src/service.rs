@@ -19,7 +19,7 @@ use crate::detach::{Attendance, Staying};
 use crate::error::BoxError;
 use crate::flow::context::Context;
 use crate::flow::story::answer;
-use crate::reply::Problem;
+use crate::problem::Problem;
 use crate::store::contract::Store;
 
 /// Runs every message once: made by [`IdempotencyLayer`](crate::IdempotencyLayer).
@@ -89,7 +89,7 @@ where
                 let response = self
                     .context
                     .asked(&head)
-                    .problem(&Problem::Refused(refusal));
+                    .problem(&Problem::refused(&refusal));
                 if !head.headers.contains_key(EXPECT) {
                     self.context.detached.drain_body(Box::pin(body));
                 }

@@ -3,6 +3,11 @@
 use http::Uri;
 use http::request::Parts;
 
+#[cfg(feature = "axum")]
+use crate::path::with_axum::original_path;
+#[cfg(not(feature = "axum"))]
+use crate::path::without_axum::original_path;
+
 /// A request extension: the URI as the client sent it, where a router in front of the layer has
 /// cut its path.
 ///
@@ -10,7 +15,8 @@ use http::request::Parts;
 /// `/5/messages` where the client asked for `/chat/5/messages`. Channels that read the path
 /// ([`ByPath`](crate::channel::ByPath), [`Scope::path_segment`](crate::channel::Scope)) and the
 /// comparison of repeats look here first and take the request's own URI otherwise. Mount the layer
-/// outside of any `nest` and nothing is needed; else put this in front of it:
+/// outside of any `nest`, or turn on the feature `axum`, by which axum's own `OriginalUri` is
+/// found, and nothing is needed. For another router, put something like this in front of it:
 ///
 /// ```
 /// use axum::extract::{OriginalUri, Request};
@@ -25,8 +31,6 @@ use http::request::Parts;
 ///     // .layer(IdempotencyLayer::new(store, channel))
 ///     .layer(axum::middleware::map_request(keep_the_path));
 /// ```
-///
-/// The crate does not depend on axum, hence no look-up of axum's own `OriginalUri`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginalPath(Uri);
 
@@ -42,11 +46,12 @@ impl OriginalPath {
     }
 }
 
-/// The path that the client asked for: that of [`OriginalPath`] if there is one, else the URI's.
+/// The path that the client asked for: that of [`OriginalPath`] if there is one, else the router's
+/// word, else the URI's.
 pub(crate) fn path_of(head: &Parts) -> &str {
     match head.extensions.get::<OriginalPath>() {
         Some(original) => original.path(),
-        None => head.uri.path(),
+        None => original_path(head),
     }
 }
 

@@ -8,24 +8,20 @@ use http::request::Parts;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::body::response::ResponseBody;
-use crate::channel::contract::{Busy, Channel, Terms};
-use crate::claimed::{Claimed, Message};
+use crate::channel::contract::{Channel, Terms};
+use crate::channel::path::path_of;
 use crate::delivery::Delivery;
 use crate::detach::Attendance;
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, Part};
 use crate::flow::context::{Asked, Context};
-use crate::flow::run::Head;
-use crate::flow::settle::release;
+use crate::flow::ending::release;
+use crate::flow::granted::Granted;
 use crate::key::Key;
-use crate::path::original_path;
-use crate::policy::{
-    OnStoreFailure, RETRY_SOON, Step, Tally, look_again_after, retry_after_running, step, usable,
-};
+use crate::policy::{OnStoreFailure, RETRY_SOON, Step, Tally, look_again_after, step, usable};
+use crate::problem::Problem;
 use crate::record::Record;
-use crate::reply::Problem;
-use crate::store::contract::{Claim, Hold, Lease, Nonce, Sight, Store, Verdict, Wanted};
-use crate::underway::Mine;
+use crate::store::contract::{Claim, Lease, Nonce, Sight, Store, Verdict, Wanted};
 
 /// What became of a request's claim.
 pub(crate) enum Decided<R> {
@@ -35,46 +31,6 @@ pub(crate) enum Decided<R> {
     Answer(Response<ResponseBody<R>>),
     /// The store failed, and the layer was told to run the handler all the same.
     Unprotected,
-}
-
-/// The messages that a request may run.
-#[derive(Debug)]
-pub(crate) struct Granted {
-    /// With the place of each message among the request's deliveries.
-    pub(crate) leases: Vec<(usize, Lease)>,
-    pub(crate) finished: Vec<usize>,
-    /// How long a message that runs elsewhere may take, if there is one.
-    pub(crate) busy: Option<Duration>,
-    pub(crate) mine: Mine,
-}
-
-impl Granted {
-    /// What the handler is told. Leases and messages stand in the same order.
-    pub(crate) fn claimed(&self, deliveries: Vec<Delivery>) -> Claimed {
-        let key_of = |place: &usize| Some(deliveries.get(*place)?.key().clone());
-        let finished = self.finished.iter().filter_map(key_of).collect();
-        let mut leases = self.leases.iter().peekable();
-        let mut messages = Vec::with_capacity(self.leases.len());
-        for (place, delivery) in deliveries.into_iter().enumerate() {
-            if let Some((_, lease)) = leases.next_if(|(at, _)| *at == place) {
-                messages.push(Message::new(delivery, lease));
-            }
-        }
-        Claimed::new(messages, finished)
-    }
-
-    pub(crate) fn holds(&self) -> Vec<Hold> {
-        self.leases.iter().map(|(_, lease)| lease.hold()).collect()
-    }
-
-    /// While another run has one of the messages, the answer will be no success, so its head
-    /// cannot go out before the end.
-    pub(crate) fn head(&self) -> Head {
-        match self.busy {
-            Some(_) => Head::WaitsForTheEnd,
-            None => Head::MayGoFirst,
-        }
-    }
 }
 
 /// The verdicts on one request, sorted.
@@ -104,9 +60,8 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
     loop {
         attendance.stay();
         let sent = Instant::now();
-        let verdicts = match ask(context, &claim).await {
-            Ok(verdicts) => verdicts,
-            Err(_) => return failed(context, asked),
+        let Ok(verdicts) = ask(context, &claim).await else {
+            return failed(context, asked);
         };
         let sorted = sort(verdicts, &claim);
         match step(sorted.tally()) {
@@ -139,17 +94,8 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
         };
         if !ended {
             context.counters.busy.one();
-            return Decided::Answer(asked.problem(&busy(asked.terms, remaining)));
+            return Decided::Answer(asked.busy(remaining));
         }
-    }
-}
-
-/// What a repeat is told while a message of it runs elsewhere.
-pub(crate) fn busy(terms: &Terms, remaining: Duration) -> Problem {
-    let retry_after = retry_after_running(remaining);
-    match terms.busy {
-        Busy::Conflict => Problem::StillRunning { retry_after },
-        Busy::Unavailable => Problem::NotYetDone { retry_after },
     }
 }
 
@@ -164,7 +110,7 @@ impl<S: Store, C: Channel> Context<S, C> {
         let fingerprint = self
             .options
             .compare(terms)
-            .map(|form| Fingerprint::of(head, original_path(head), body, form));
+            .map(|form| Fingerprint::of(head, path_of(head), body, form));
         let wanted = |delivery: &Delivery| Wanted {
             key: delivery.key().clone(),
             fingerprint,
@@ -235,14 +181,14 @@ async fn refuse<S: Store, C: Channel, R>(
     context.counters.mismatched.one();
     let part = sorted.other.unwrap_or(Part::Body);
     release(context, sorted.into_leases()).await;
-    Decided::Answer(asked.problem(&Problem::KeyReused { part }))
+    Decided::Answer(asked.problem(&Problem::key_reused(part)))
 }
 
 fn failed<S: Store, C: Channel, R>(context: &Context<S, C>, asked: &Asked<'_>) -> Decided<R> {
     match context.options.on_store_failure {
-        OnStoreFailure::Refuse => Decided::Answer(asked.problem(&Problem::StoreUnavailable {
-            retry_after: RETRY_SOON,
-        })),
+        OnStoreFailure::Refuse => {
+            Decided::Answer(asked.problem(&Problem::store_unavailable(RETRY_SOON)))
+        }
         OnStoreFailure::RunUnprotected => {
             context.counters.unprotected.one();
             tracing::warn!("a request runs without protection, since the store failed");

@@ -1,6 +1,7 @@
 //! What all requests of one layer share, and what is known about one of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Response;
 use http::header::CONTENT_TYPE;
@@ -8,13 +9,14 @@ use http::request::Parts;
 use tokio::time::timeout;
 
 use crate::body::response::ResponseBody;
-use crate::channel::contract::{Channel, Reply, Terms};
+use crate::channel::contract::{Busy, Channel, Reply, Terms};
 use crate::counts::Counters;
 use crate::detach::Detached;
 use crate::error::Error;
-use crate::policy::{Options, Protocol};
+use crate::policy::{Options, Protocol, retry_after_running};
+use crate::problem::Problem;
 use crate::record::{Keep, Payload, Record};
-use crate::reply::{self, Problem};
+use crate::reply;
 use crate::store::contract::Store;
 use crate::underway::Underway;
 
@@ -69,6 +71,15 @@ impl Asked<'_> {
         reply::problem(self.protocol, problem)
     }
 
+    /// The answer while a message of the request runs elsewhere.
+    pub(crate) fn busy<R>(&self, remaining: Duration) -> Response<ResponseBody<R>> {
+        let retry_after = retry_after_running(remaining);
+        self.problem(&match self.terms.busy {
+            Busy::Conflict => Problem::still_running(retry_after),
+            Busy::Unavailable => Problem::not_yet_done(retry_after),
+        })
+    }
+
     /// The answer to a request all of whose messages are done.
     ///
     /// One record that all of them share is replayed. Where there is none, a sender that reads
@@ -96,7 +107,7 @@ impl Asked<'_> {
             }
             Reply::Record => {
                 counters.not_kept.one();
-                self.problem(&Problem::ResponseNotKept)
+                self.problem(&Problem::response_not_kept())
             }
         }
     }
@@ -107,8 +118,5 @@ fn protocol(head: &Parts) -> Protocol {
         .headers
         .get(CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-    match grpc {
-        true => Protocol::Grpc,
-        false => Protocol::Http,
-    }
+    if grpc { Protocol::Grpc } else { Protocol::Http }
 }

@@ -1,9 +1,12 @@
 //! The story of one request, and its steps.
 
 pub(crate) mod claim;
+pub(crate) mod conclude;
 pub(crate) mod context;
+pub(crate) mod ending;
+pub(crate) mod granted;
+pub(crate) mod keep;
 pub(crate) mod recording;
 pub(crate) mod run;
-pub(crate) mod settle;
 pub(crate) mod story;
 pub(crate) mod stream;

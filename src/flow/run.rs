@@ -1,20 +1,17 @@
 //! The run: the inner service is called while its leases are kept.
 
 use std::any::Any;
-use std::convert::Infallible;
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::{Either, select};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
 use http::{Request, Response};
 use http_body::Body;
-use tokio::time::sleep;
 use tower_service::Service;
 
 use crate::body::request::RequestBody;
@@ -22,13 +19,15 @@ use crate::body::response::ResponseBody;
 use crate::channel::contract::Channel;
 use crate::error::BoxError;
 use crate::flow::context::{Asked, Context};
-use crate::policy::{
-    Disposition, EAGER, Options, Outcome, outcome_at_end, outcome_at_head, renew_every,
-};
+use crate::policy::{Disposition, EAGER, Head, Options, Outcome, outcome_at_end, outcome_at_head};
 use crate::record::Whole;
-use crate::store::contract::{Hold, Standing, Store};
+use crate::store::contract::Store;
 
 /// What a run came to.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variant is the common one"
+)]
 pub(crate) enum Produced<R, E> {
     /// An answer. Its outcome is open as long as only its trailers can tell.
     Answer {
@@ -104,13 +103,6 @@ impl<Svc: Clone> Inner<Svc> {
     }
 }
 
-/// Whether the head of an answer may go out before its body has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Head {
-    MayGoFirst,
-    WaitsForTheEnd,
-}
-
 /// Calls the inner service and reads its answer, as far as it is read before its head goes out.
 /// A panic of either is caught, so that the leases can be settled.
 pub(crate) async fn run<S, C, Svc, B, R>(
@@ -120,8 +112,13 @@ pub(crate) async fn run<S, C, Svc, B, R>(
     head: Head,
 ) -> Produced<R, Svc::Error>
 where
-    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone,
-    R: Body<Data = Bytes>,
+    S: Store,
+    C: Channel,
+    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send,
+    Svc::Future: Send,
+    Svc::Error: Send,
+    B: Send,
+    R: Body<Data = Bytes> + Send,
     R::Error: Into<BoxError>,
 {
     context.counters.runs.one();
@@ -220,36 +217,4 @@ where
             return Collected::Streaming(whole.frames, body);
         }
     }
-}
-
-/// Works while the leases are renewed. Without a renewal due, that costs nothing.
-pub(crate) async fn keeping<S: Store, C: Channel, T>(
-    context: &Context<S, C>,
-    holds: impl Fn() -> Vec<Hold>,
-    work: impl Future<Output = T>,
-) -> T {
-    let renewing = async { renew_for_ever(context, holds()).await };
-    match select(pin!(work), pin!(renewing)).await {
-        Either::Left((done, _)) => done,
-        Either::Right((never, _)) => match never {},
-    }
-}
-
-async fn renew_for_ever<S: Store, C: Channel>(
-    context: &Context<S, C>,
-    mut holds: Vec<Hold>,
-) -> Infallible {
-    let lease = context.options.lease;
-    while !holds.is_empty() {
-        sleep(renew_every(lease)).await;
-        // A renewal that failed is made good by the next one; until then, and even after the
-        // lease has lapsed, the run goes on: only a take-over ends its right to record.
-        if let Ok(standings) = context.within(context.store.renew(&holds, lease)).await {
-            let before = holds.len();
-            let mut standings = standings.into_iter();
-            holds.retain(|_| standings.next() != Some(Standing::Lost));
-            context.counters.renewals_lost.add(before - holds.len());
-        }
-    }
-    pending().await
 }

@@ -18,12 +18,13 @@ use crate::claimed::Claimed;
 use crate::detach::Attendance;
 use crate::error::BoxError;
 use crate::flow::claim::{Decided, decide};
+use crate::flow::conclude::conclude;
 use crate::flow::context::Context;
-use crate::flow::run::{Inner, keeping, run};
-use crate::flow::settle::conclude;
+use crate::flow::keep::keeping;
+use crate::flow::run::{Inner, run};
 use crate::key::Key;
 use crate::policy::{Finished, RETRY_SOON};
-use crate::reply::Problem;
+use crate::problem::Problem;
 use crate::store::contract::Store;
 
 /// Answers one request that concerns the channel: read, verify, name, claim, run, settle.
@@ -39,28 +40,30 @@ pub(crate) async fn answer<S, C, Svc, B, R>(
 where
     S: Store,
     C: Channel,
-    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone,
+    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send,
+    Svc::Future: Send,
+    Svc::Error: Send,
     B: Body<Data = Bytes> + Send + 'static,
     R: Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
     let (head, body) = request.into_parts();
     let asked = context.asked(&head);
-    let refuse = |problem: Problem| {
+    let refuse = |problem: &Problem| {
         context.counters.refused.one();
-        Ok(asked.problem(&problem))
+        Ok(asked.problem(problem))
     };
 
     // Read.
     let limit = context.options.max_request;
     let read = match read(body, limit).await {
         Ok(read) => read,
-        Err(Unread::Cut) => return refuse(Problem::BodyCut),
+        Err(Unread::Cut) => return refuse(&Problem::body_cut()),
         Err(Unread::TooLarge(rest)) => {
             if !head.headers.contains_key(EXPECT) {
                 context.detached.drain_body(rest);
             }
-            return refuse(Problem::TooLarge { limit });
+            return refuse(&Problem::too_large(limit));
         }
     };
     if head.version == Version::HTTP_2 && !read.announced {
@@ -71,14 +74,14 @@ where
 
     // Verify.
     if let Err(refusal) = context.channel.verify(&head, &read.data) {
-        return refuse(Problem::Refused(refusal));
+        return refuse(&Problem::refused(&refusal));
     }
 
     // Name.
     let mut inner = Inner::ready(service);
     let deliveries = match context.channel.deliveries(&head, &read.data) {
         Ok(deliveries) => deliveries,
-        Err(refusal) => return refuse(Problem::Refused(refusal)),
+        Err(refusal) => return refuse(&Problem::refused(&refusal)),
     };
     if deliveries.is_empty() {
         context.counters.without_key.one();
@@ -86,8 +89,7 @@ where
     }
     if context.detached.len() >= context.options.max_detached {
         context.counters.overloaded.one();
-        let retry_after = RETRY_SOON;
-        return Ok(asked.problem(&Problem::Overloaded { retry_after }));
+        return Ok(asked.problem(&Problem::overloaded(RETRY_SOON)));
     }
 
     // Claim.

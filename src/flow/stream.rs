@@ -17,9 +17,9 @@ use crate::body::response::{Last, Piece, ResponseBody};
 use crate::channel::contract::Channel;
 use crate::error::BoxError;
 use crate::flow::context::Context;
+use crate::flow::ending::{Confirmed, Ended, Ending};
+use crate::flow::keep::keeping;
 use crate::flow::recording::recorded_headers;
-use crate::flow::run::keeping;
-use crate::flow::settle::{Confirmed, Ended, Ending};
 use crate::policy::{OnUnconfirmed, Options, Outcome, outcome_at_end};
 use crate::record::{Record, Whole};
 use crate::store::contract::Store;
@@ -81,7 +81,7 @@ where
 {
     let (pieces, body) = channel(PIECES);
     let detached = Arc::clone(&context.detached);
-    detached.spawn(async move { pass_on(&context, ending, source, &pieces).await });
+    detached.see_through(async move { pass_on(&context, ending, source, &pieces).await });
     ResponseBody::streamed(body)
 }
 
@@ -93,7 +93,7 @@ async fn pass_on<S, C, R>(
 ) where
     S: Store,
     C: Channel,
-    R: Body<Data = Bytes>,
+    R: Body<Data = Bytes> + Send,
     R::Error: Into<BoxError>,
 {
     let (status, headers, outcome) = (source.status, source.headers, source.outcome);
@@ -108,7 +108,7 @@ async fn pass_on<S, C, R>(
     let flowed = keeping(context, || ending.holds(), flow).await;
     let at_end = |held: &Option<Frame<Bytes>>| {
         let trailers = held.as_ref().and_then(Frame::trailers_ref);
-        outcome.unwrap_or_else(|| outcome_at_end(ending.keep(), trailers))
+        outcome.unwrap_or_else(|| outcome_at_end(ending.keep, trailers))
     };
     let (outcome, record, held, last) = match flowed {
         Ok(Flowed::Whole(whole, held)) => {
@@ -179,7 +179,7 @@ async fn flow<R>(
     pieces: &Sender<Piece<R>>,
 ) -> Flowed<R>
 where
-    R: Body<Data = Bytes>,
+    R: Body<Data = Bytes> + Send,
     R::Error: Into<BoxError>,
 {
     let mut whole = Whole::default();
@@ -218,9 +218,10 @@ where
 }
 
 fn ended<R>(whole: Whole, held: Option<Frame<Bytes>>, too_large: bool) -> Flowed<R> {
-    match too_large {
-        true => Flowed::TooLargeToTheEnd(held),
-        false => Flowed::Whole(whole, held),
+    if too_large {
+        Flowed::TooLargeToTheEnd(held)
+    } else {
+        Flowed::Whole(whole, held)
     }
 }
 

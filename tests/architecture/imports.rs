@@ -7,11 +7,11 @@ use crate::source::Source;
 
 /// From the ground up. A module at the top of `src` belongs to one level.
 const LEVELS: [&[&str]; 9] = [
-    &["error", "trace"],
+    &["error", "trace", "counts", "path"],
     &["key", "record", "delivery", "fingerprint", "canonical"],
-    &["body", "channel", "verify", "store"],
+    &["body", "channel", "verify", "store", "underway"],
     &["policy"],
-    &["reply"],
+    &["reply", "problem", "claimed"],
     &["flow", "run", "detach"],
     &["service", "inbox", "testing"],
     &["layer"],

@@ -1,0 +1,49 @@
+//! The messages that a request may run.
+
+use std::time::Duration;
+
+use crate::claimed::{Claimed, Message};
+use crate::delivery::Delivery;
+use crate::policy::Head;
+use crate::store::contract::{Hold, Lease};
+use crate::underway::Mine;
+
+/// The messages that a request may run.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    /// With the place of each message among the request's deliveries.
+    pub(crate) leases: Vec<(usize, Lease)>,
+    pub(crate) finished: Vec<usize>,
+    /// How long a message that runs elsewhere may take, if there is one.
+    pub(crate) busy: Option<Duration>,
+    pub(crate) mine: Mine,
+}
+
+impl Granted {
+    /// What the handler is told. Leases and messages stand in the same order.
+    pub(crate) fn claimed(&self, deliveries: Vec<Delivery>) -> Claimed {
+        let key_of = |place: &usize| Some(deliveries.get(*place)?.key().clone());
+        let finished = self.finished.iter().filter_map(key_of).collect();
+        let mut leases = self.leases.iter().peekable();
+        let mut messages = Vec::with_capacity(self.leases.len());
+        for (place, delivery) in deliveries.into_iter().enumerate() {
+            if let Some((_, lease)) = leases.next_if(|(at, _)| *at == place) {
+                messages.push(Message::new(delivery, lease));
+            }
+        }
+        Claimed::new(messages, finished)
+    }
+
+    pub(crate) fn holds(&self) -> Vec<Hold> {
+        self.leases.iter().map(|(_, lease)| lease.hold()).collect()
+    }
+
+    /// While another run has one of the messages, the answer will be no success, so its head
+    /// cannot go out before the end.
+    pub(crate) fn head(&self) -> Head {
+        match self.busy {
+            Some(_) => Head::WaitsForTheEnd,
+            None => Head::MayGoFirst,
+        }
+    }
+}
