@@ -22,8 +22,8 @@ mod service;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod verify;
 mod underway;
+pub mod verify;
 
 pub use body::{RequestBody, ResponseBody};
 pub use claimed::{Claimed, Message};
