@@ -202,7 +202,7 @@ where
             read += data.len();
             if read <= limit {
                 whole.frames.push(data.clone());
-            } else {
+            } else if !outcome_known {
                 whole.frames.clear();
                 caught_up(pieces).await;
             }
