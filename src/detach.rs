@@ -19,17 +19,21 @@ use crate::counts::Counters;
 /// The tasks that go on without a caller.
 #[derive(Debug)]
 pub(crate) struct Detached {
+    /// Runs whose callers left, responses that stream, and settlements that are tried again.
     tasks: TaskTracker,
+    /// Request bodies that were answered before their end.
+    bodies: TaskTracker,
 }
 
 impl Detached {
     pub(crate) fn new() -> Self {
         Self {
             tasks: TaskTracker::new(),
+            bodies: TaskTracker::new(),
         }
     }
 
-    /// How many tasks go on.
+    /// How many runs, responses and settlements go on.
     pub(crate) fn len(&self) -> usize {
         self.tasks.len()
     }
@@ -42,22 +46,35 @@ impl Detached {
     /// Waits until no task is left, or for `limit`. Gives the number of those that still go on.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
         self.tasks.close();
-        let ended = timeout(limit, self.tasks.wait()).await;
+        self.bodies.close();
+        let all = async {
+            self.tasks.wait().await;
+            self.bodies.wait().await;
+        };
+        let ended = timeout(limit, all).await;
         self.tasks.reopen();
+        self.bodies.reopen();
         match ended {
             Ok(()) => 0,
-            Err(_) => self.tasks.len(),
+            Err(_) => self.tasks.len() + self.bodies.len(),
         }
     }
 
     /// Reads what is left of a request body that was answered early, so that the client comes to
-    /// read the answer: several HTTP/1 clients do not look before they have sent everything.
+    /// read the answer: several HTTP/1 clients do not look before they have sent everything, and a
+    /// connection whose body was read to its end can be used again.
+    ///
+    /// Bounded in bytes, in time and in number; beyond, the server closes the connection or
+    /// resets the stream.
     pub(crate) fn drain_body<B>(&self, body: Pin<Box<B>>)
     where
         B: Body + Send + 'static,
         B::Data: Send,
     {
-        self.tasks.spawn(async move {
+        if body.is_end_stream() || self.bodies.len() >= DRAINS {
+            return;
+        }
+        self.bodies.spawn(async move {
             // Whether it was read to the end makes no difference to anyone.
             timeout(DRAIN_TIME, drain_up_to(body, DRAIN_BYTES))
                 .await
@@ -66,6 +83,7 @@ impl Detached {
     }
 }
 
+const DRAINS: usize = 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_BYTES: usize = 32 << 20;
 

@@ -13,7 +13,9 @@ use crate::counts::{Counters, Counts};
 use crate::detach::Detached;
 use crate::fingerprint::BodyForm;
 use crate::flow::context::Context;
-use crate::policy::{Comparison, Finished, OnStoreFailure, OnUnconfirmed, Options};
+use crate::policy::{
+    Comparison, Finished, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options,
+};
 use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
@@ -93,6 +95,21 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
         self
     }
 
+    /// How long a request's body may take to come. A later one is answered 408. Default: 60 s.
+    ///
+    /// Nothing is claimed before the body is whole, so a sender that trickles its bytes holds
+    /// up to [`max_request`](Self::max_request) of memory and its connection, and no key.
+    pub fn read_limit(mut self, limit: Duration) -> Self {
+        self.options.read_limit = limit;
+        self
+    }
+
+    /// What a gRPC call gets that carries a key and streams its requests. Default: it is refused.
+    pub fn on_streaming_call(mut self, choice: OnStreamingCall) -> Self {
+        self.options.on_streaming_call = choice;
+        self
+    }
+
     /// The largest response body that is kept, in bytes. A larger one reaches its caller
     /// untouched; a repeat is told that it was not kept. Default: 1 MiB.
     pub fn max_response(mut self, bytes: usize) -> Self {
@@ -139,8 +156,9 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
         self
     }
 
-    /// How many runs may go on after their callers left. Beyond it, requests with a key are
-    /// answered 503 before they are claimed; no run is cut. Default: 65,536.
+    /// How many runs may go on in tasks of their own: those whose callers left, and those whose
+    /// responses stream. Beyond it, requests with a key are answered 503 before they are claimed;
+    /// no run is cut. Default: 65,536.
     pub fn max_detached(mut self, runs: usize) -> Self {
         self.options.max_detached = runs;
         self

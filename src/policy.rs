@@ -17,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) keep: Option<Keep>,
     pub(crate) compare: Comparison,
     pub(crate) max_request: usize,
+    pub(crate) read_limit: Duration,
+    pub(crate) on_streaming_call: OnStreamingCall,
     pub(crate) max_response: usize,
     pub(crate) store_limit: Duration,
     pub(crate) on_store_failure: OnStoreFailure,
@@ -43,6 +45,33 @@ pub enum OnStoreFailure {
     Refuse,
     /// The handler runs as if there were no layer: a repeat runs it again. Counted.
     RunUnprotected,
+}
+
+/// What a gRPC call that streams its requests gets if it carries a key.
+///
+/// Which calls those are is not in their heads. A body that ends after exactly one message can be
+/// protected, whatever the service definition says of its call; one that goes on, or ends without
+/// a message, is a streaming call. At most [`max_request`] bytes are read to find out.
+///
+/// A server that knows its methods needs no guess: let the channel speak for those that can be
+/// protected, with [`ByPath`](crate::channel::ByPath), and the rest pass untouched.
+///
+/// [`max_request`]: crate::IdempotencyLayer::max_request
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnStreamingCall {
+    /// `INVALID_ARGUMENT` at the first byte of a second message; nothing runs. A call that does
+    /// neither end nor go on after its message gets `DEADLINE_EXCEEDED` after the [`read_limit`].
+    ///
+    /// [`read_limit`]: crate::IdempotencyLayer::read_limit
+    #[default]
+    Refuse,
+    /// The handler runs as if there were no layer: a repeat runs it again. Counted.
+    ///
+    /// A call that is silent for a second before its first message, or between its message and
+    /// its end, is then taken for a streaming one, so that the two sides of a conversation
+    /// never wait for each other. The channel verifies only what was read by then.
+    PassUnprotected,
 }
 
 /// What a caller gets when its run succeeded and the store does not confirm the record.
@@ -93,6 +122,8 @@ pub(crate) enum Outcome {
 pub(crate) enum Protocol {
     Http,
     Grpc,
+    /// gRPC for browsers. Its status is a frame of the body, which is not read here.
+    GrpcWeb,
 }
 
 /// Whether the head of an answer may go out before its body has ended.
@@ -131,6 +162,8 @@ impl Default for Options {
             keep: None,
             compare: Comparison::AsChannel,
             max_request: 1 << 20,
+            read_limit: Duration::from_mins(1),
+            on_streaming_call: OnStreamingCall::default(),
             max_response: 1 << 20,
             store_limit: Duration::from_secs(5),
             on_store_failure: OnStoreFailure::default(),
@@ -178,6 +211,10 @@ pub(crate) fn outcome_at_head(
     head: (StatusCode, &HeaderMap, Option<Disposition>),
 ) -> Option<Outcome> {
     let (status, headers, disposition) = head;
+    if status.is_informational() {
+        // A connection that was upgraded cannot be given to anybody else.
+        return Some(Outcome::Release);
+    }
     if let Some(disposition) = disposition {
         return Some(obey(disposition, keep));
     }
@@ -220,51 +257,6 @@ fn recorded_if(done: bool, keep: Keep) -> Outcome {
     }
 }
 
-/// How much of a lease its holder counts on, from just before it asked for it: a tenth is left
-/// for the difference between two clocks' rates, and for the way of a settlement.
-pub(crate) fn usable(lease: Duration) -> Duration {
-    lease / 10 * 9
-}
-
-/// How often a lease is renewed: two renewals may fail before it lapses.
-pub(crate) fn renew_every(lease: Duration) -> Duration {
-    lease / 3
-}
-
-/// How long to wait before looking at another process's run again, for the n-th time: 5 ms at
-/// first, doubled up to 200 ms. `jitter` from 0 to 1 spreads the waiters over half of it.
-pub(crate) fn look_again_after(n: u32, jitter: f64) -> Duration {
-    let full = Duration::from_millis(5)
-        .saturating_mul(1 << n.min(6))
-        .min(Duration::from_millis(200));
-    full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0)
-}
-
-/// How long to wait before a settlement that failed is sent again, for the n-th time.
-pub(crate) fn settle_again_after(n: u32, jitter: f64) -> Duration {
-    let full = Duration::from_millis(50)
-        .saturating_mul(1 << n.min(7))
-        .min(Duration::from_secs(5));
-    full.mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0)
-}
-
-/// How often a settlement is sent while its caller waits. What follows happens behind its back.
-pub(crate) const SETTLE_TRIES: u32 = 2;
-
-/// How long an unconfirmed settlement is tried again: many leases, so that a store may be
-/// repaired meanwhile, and not for ever.
-pub(crate) fn give_up_settling_after(lease: Duration) -> Duration {
-    lease.saturating_mul(20)
-}
-
-/// `Retry-After` for a message that is running: when its lease ends at the latest.
-pub(crate) fn retry_after_running(remaining: Duration) -> Duration {
-    remaining.clamp(RETRY_SOON, Duration::from_mins(1))
-}
-
-/// `Retry-After` where nothing says how long it takes.
-pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
-
 /// Up to this much of a response of unknown length is looked at before its head goes out.
 pub(crate) const EAGER: usize = 64 << 10;
 
@@ -279,7 +271,6 @@ pub(crate) fn not_replayed() -> Vec<HeaderName> {
         "proxy-authenticate",
         "proxy-connection",
         "te",
-        "trailer",
         "transfer-encoding",
         "upgrade",
         "date",
@@ -319,9 +310,7 @@ mod tests {
         for status in [200, 201, 202, 204, 205, 301, 303, 304, 308] {
             assert_eq!(http(status, None), RECORD, "{status}");
         }
-        for status in [
-            101, 400, 401, 403, 408, 409, 422, 425, 429, 500, 502, 503, 504,
-        ] {
+        for status in [400, 401, 403, 408, 409, 422, 425, 429, 500, 502, 503, 504] {
             assert_eq!(http(status, None), RELEASE, "{status}");
         }
     }
@@ -340,6 +329,12 @@ mod tests {
             http(200, Some(for_a_minute)),
             Some(Outcome::Record(Keep::For(Duration::from_mins(1))))
         );
+    }
+
+    #[test]
+    fn an_upgrade_is_never_recorded_whatever_the_handler_says() {
+        assert_eq!(http(101, None), RELEASE);
+        assert_eq!(http(101, Some(Disposition::Record)), RELEASE);
     }
 
     #[test]
@@ -374,16 +369,5 @@ mod tests {
         assert_eq!(step_of(0, 1, 0), Step::Wait);
         assert_eq!(step_of(0, 0, 0), Step::Replay);
         assert_eq!(step_of(1, 1, 1), Step::Refuse);
-    }
-
-    #[test]
-    fn intervals_grow_to_a_bound() {
-        assert_eq!(look_again_after(0, 0.0), Duration::from_millis(5));
-        assert_eq!(look_again_after(40, 0.0), Duration::from_millis(200));
-        assert_eq!(look_again_after(40, 1.0), Duration::from_millis(100));
-        assert_eq!(settle_again_after(40, 0.0), Duration::from_secs(5));
-        let long = Duration::from_hours(1);
-        assert_eq!(retry_after_running(long), Duration::from_mins(1));
-        assert_eq!(retry_after_running(Duration::ZERO), RETRY_SOON);
     }
 }

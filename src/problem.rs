@@ -40,10 +40,53 @@ impl Problem {
         Self::new(kind, refusal.detail().to_owned())
     }
 
-    /// The body is over the limit.
-    pub(crate) fn too_large(limit: usize) -> Self {
-        let detail = format!("The body is over {limit} bytes; nothing was run.");
-        Self::new(&TOO_LARGE, detail)
+    /// The body is over this layer's limit, or over that of another layer in front of it.
+    pub(crate) fn too_large(limit: Option<usize>) -> Self {
+        match limit {
+            Some(limit) => Self::new(
+                &TOO_LARGE,
+                format!("The body is over {limit} bytes; nothing was run."),
+            ),
+            None => Self::new(
+                &TOO_LARGE,
+                "The body is over this server's limit; nothing was run.",
+            ),
+        }
+    }
+
+    /// The body does not come to its end.
+    pub(crate) fn body_late(limit: Duration) -> Self {
+        let seconds = limit.as_secs_f64();
+        let detail = format!("The body did not end within {seconds} s; nothing was run.");
+        Self::new(&BODY_LATE, detail)
+    }
+
+    /// A gRPC call neither ends nor goes on.
+    pub(crate) fn call_late(limit: Duration) -> Self {
+        let seconds = limit.as_secs_f64();
+        let detail = format!(
+            "The call's one message did not end within {seconds} s; nothing was run. \
+             A call that streams its requests cannot carry a key."
+        );
+        Self::new(&BODY_LATE, detail)
+    }
+
+    /// A gRPC call with more than one message, or none.
+    pub(crate) fn streaming_call() -> Self {
+        Self::new(
+            &STREAMING_CALL,
+            "A call that streams its requests cannot be protected; nothing was run. \
+             Send it without the key.",
+        )
+    }
+
+    /// A gRPC-Web call that was not translated.
+    pub(crate) fn grpc_web() -> Self {
+        Self::new(
+            &GRPC_WEB,
+            "Nothing was run. The server protects gRPC-Web calls only behind their translation \
+             to gRPC.",
+        )
     }
 
     /// The body ended early.
@@ -86,6 +129,15 @@ impl Problem {
         Self::new(
             &NOT_KEPT,
             "The first request with this key succeeded. It is not run again.",
+        )
+    }
+
+    /// The record is in a coding that the repeat does not accept.
+    pub(crate) fn response_not_acceptable() -> Self {
+        Self::new(
+            &NOT_ACCEPTABLE,
+            "The first request with this key succeeded. Its response is in a coding that this \
+             one does not accept: send the first one's Accept-Encoding to get it.",
         )
     }
 
@@ -150,9 +202,11 @@ impl Problem {
 }
 
 const INVALID_ARGUMENT: u16 = 3;
+const DEADLINE_EXCEEDED: u16 = 4;
 const RESOURCE_EXHAUSTED: u16 = 8;
 const FAILED_PRECONDITION: u16 = 9;
 const ABORTED: u16 = 10;
+const UNIMPLEMENTED: u16 = 12;
 const INTERNAL: u16 = 13;
 const UNAVAILABLE: u16 = 14;
 const UNAUTHENTICATED: u16 = 16;
@@ -206,6 +260,27 @@ const BODY_CUT: Kind = Kind {
     title: "The request body is incomplete",
 };
 
+const BODY_LATE: Kind = Kind {
+    status: StatusCode::REQUEST_TIMEOUT,
+    grpc: DEADLINE_EXCEEDED,
+    code: "body-late",
+    title: "The request body did not come in time",
+};
+
+const STREAMING_CALL: Kind = Kind {
+    status: StatusCode::BAD_REQUEST,
+    grpc: INVALID_ARGUMENT,
+    code: "streaming-call",
+    title: "A streaming call carries a key",
+};
+
+const GRPC_WEB: Kind = Kind {
+    status: StatusCode::NOT_IMPLEMENTED,
+    grpc: UNIMPLEMENTED,
+    code: "grpc-web",
+    title: "gRPC-Web is not protected here",
+};
+
 const STILL_RUNNING: Kind = Kind {
     status: StatusCode::CONFLICT,
     grpc: ABORTED,
@@ -232,6 +307,13 @@ const NOT_KEPT: Kind = Kind {
     grpc: FAILED_PRECONDITION,
     code: "response-not-kept",
     title: "The request was handled, and its response was not kept",
+};
+
+const NOT_ACCEPTABLE: Kind = Kind {
+    status: StatusCode::NOT_ACCEPTABLE,
+    grpc: FAILED_PRECONDITION,
+    code: "response-not-acceptable",
+    title: "The request was handled, and its response is in a coding that is not accepted",
 };
 
 const STORE_UNAVAILABLE: Kind = Kind {

@@ -40,7 +40,8 @@ pub(crate) fn ack<B>(ack: &Ack) -> Response<ResponseBody<B>> {
 pub(crate) fn problem<B>(protocol: Protocol, problem: &Problem) -> Response<ResponseBody<B>> {
     match protocol {
         Protocol::Http => problem_document(problem),
-        Protocol::Grpc => grpc_status(problem),
+        Protocol::Grpc => grpc_status("application/grpc", problem),
+        Protocol::GrpcWeb => grpc_status("application/grpc-web", problem),
     }
 }
 
@@ -65,9 +66,9 @@ fn problem_document<B>(problem: &Problem) -> Response<ResponseBody<B>> {
 
 /// Trailers-only, which is what every gRPC client takes for a refusal:
 /// <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>.
-fn grpc_status<B>(problem: &Problem) -> Response<ResponseBody<B>> {
+fn grpc_status<B>(content_type: &'static str, problem: &Problem) -> Response<ResponseBody<B>> {
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(GRPC_STATUS, HeaderValue::from(problem.kind.grpc));
     if let Ok(message) = percent_encoded(&problem.detail).parse() {
         headers.insert("grpc-message", message);

@@ -7,7 +7,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
 use http::header::EXPECT;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -53,7 +53,7 @@ where
     S: Store,
     C: Channel,
     B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Send,
+    B::Error: Into<BoxError>,
     R: Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
@@ -68,7 +68,12 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
         let counters = &self.context.counters;
-        let lane = match self.context.channel.concern(&head) {
+        let concern = match head.method {
+            // The two sides of a tunnel have no request and no answer that would end.
+            Method::CONNECT => Ok(Concern::Pass),
+            _ => self.context.channel.concern(&head),
+        };
+        let lane = match concern {
             Ok(Concern::Read) => {
                 let request = Request::from_parts(head, body);
                 Lane::Guarded {
@@ -114,7 +119,7 @@ impl<Svc, S, C> Idempotency<Svc, S, C> {
         S: Store,
         C: Channel,
         B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Send,
+        B::Error: Into<BoxError>,
         R: Body<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {

@@ -1,11 +1,19 @@
 //! Reading a request's body whole.
 
+use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Body;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError};
+use tokio::time::timeout;
+
+use crate::body::joined::Joined;
+use crate::error::BoxError;
 
 /// A request's body, read whole.
 #[derive(Debug)]
@@ -16,62 +24,127 @@ pub(crate) struct Read {
     pub(crate) announced: bool,
 }
 
+/// How much of a body is read, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) bytes: usize,
+    pub(crate) time: Duration,
+}
+
 /// Why a request's body was not read.
 #[derive(Debug)]
 pub(crate) enum Unread<B> {
-    /// It is over the limit. The rest comes back, so that it can be drained.
-    TooLarge(Pin<Box<B>>),
+    /// It is over the limit.
+    TooLarge(Rest<B>),
     /// It ended early, or says two different things about its length.
     Cut,
+    /// It did not end in time.
+    Late,
+    /// It is that of a gRPC call with several messages.
+    Streaming(Begun<B>),
 }
 
-/// Reads a body whole, up to `limit` bytes. A body of one frame is not copied.
+/// What is left of a body that is over the limit.
+#[derive(Debug)]
+pub(crate) enum Rest<B> {
+    /// All of it: its announced length was enough to know.
+    Untouched(Pin<Box<B>>),
+    /// What comes after the limit.
+    Begun(Pin<Box<B>>),
+    /// Nothing: a limit in front of the layer has cut it off.
+    CutOff,
+}
+
+/// A body of which the first bytes were read.
+#[derive(Debug)]
+pub(crate) struct Begun<B> {
+    pub(crate) first: Bytes,
+    pub(crate) body: Pin<Box<B>>,
+}
+
+/// Reads a body whole. A body of one frame is not copied.
 ///
 /// Dropping the future drops the body.
-pub(crate) async fn read<B>(body: B, limit: usize) -> Result<Read, Unread<B>>
+pub(crate) async fn read<B>(body: B, limits: Limits) -> Result<Read, Unread<B>>
 where
     B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
 {
     let hint = body.size_hint();
-    let limit_bytes = u64::try_from(limit).unwrap_or(u64::MAX);
-    if hint.lower() > limit_bytes {
-        return Err(Unread::TooLarge(Box::pin(body)));
+    if hint.lower() > u64::try_from(limits.bytes).unwrap_or(u64::MAX) {
+        return Err(Unread::TooLarge(Rest::Untouched(Box::pin(body))));
     }
+    let read = |(data, trailers), announced| Read {
+        data,
+        trailers,
+        announced,
+    };
     let Some(declared) = hint.exact() else {
         let mut body = Box::pin(body);
-        return match join(body.as_mut(), limit).await {
-            Ok((data, trailers)) => Ok(Read {
-                data,
-                trailers,
-                announced: false,
-            }),
-            Err(Fault::TooLarge) => Err(Unread::TooLarge(body)),
-            Err(Fault::Cut) => Err(Unread::Cut),
+        return match within(limits.time, join(body.as_mut(), limits.bytes)).await {
+            Some(Ok(joined)) => Ok(read(joined, false)),
+            Some(Err(Fault::TooLarge)) => Err(Unread::TooLarge(Rest::Begun(body))),
+            Some(Err(fault @ (Fault::Limited | Fault::Cut))) => Err(fault.unread()),
+            None => Err(Unread::Late),
         };
     };
-    match join(pin!(body), limit).await {
-        Ok((data, trailers)) if declared == length(&data) => Ok(Read {
-            data,
-            trailers,
-            announced: true,
-        }),
-        Ok(_) | Err(Fault::TooLarge | Fault::Cut) => Err(Unread::Cut),
+    match within(limits.time, join(pin!(body), limits.bytes)).await {
+        Some(Ok(joined)) if declared == length(&joined.0) => Ok(read(joined, true)),
+        Some(Err(Fault::Limited)) => Err(Fault::Limited.unread()),
+        Some(Ok(_) | Err(Fault::TooLarge | Fault::Cut)) => Err(Unread::Cut),
+        None => Err(Unread::Late),
     }
 }
 
-enum Fault {
+/// Awaits `future` for `limit` at most. No clock is read if it is ready at once.
+async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => timeout(limit, future).await.ok(),
+    }
+}
+
+/// Why frames could not be joined.
+pub(crate) enum Fault {
     TooLarge,
+    /// A limit in front of the layer says that it is too large.
+    Limited,
     Cut,
+}
+
+impl Fault {
+    /// The fault of a body that ended with an error.
+    pub(crate) fn of(error: impl Into<BoxError>) -> Self {
+        let error = error.into();
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(&*error);
+        while let Some(error) = cause {
+            if error.is::<LengthLimitError>() {
+                return Self::Limited;
+            }
+            cause = error.source();
+        }
+        Self::Cut
+    }
+
+    /// Why a body that has this fault, and is of no more use, was not read.
+    pub(crate) fn unread<B>(self) -> Unread<B> {
+        match self {
+            Self::TooLarge | Self::Limited => Unread::TooLarge(Rest::CutOff),
+            Self::Cut => Unread::Cut,
+        }
+    }
 }
 
 async fn join<B>(mut body: Pin<&mut B>, limit: usize) -> Result<(Bytes, Option<HeaderMap>), Fault>
 where
     B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
 {
     let mut joined = Joined::Nothing;
     let mut trailers = None;
     while let Some(frame) = body.frame().await {
-        match frame.map_err(|_| Fault::Cut)?.into_data() {
+        match frame.map_err(Fault::of)?.into_data() {
             Ok(data) if data.len() > limit.saturating_sub(joined.len()) => {
                 return Err(Fault::TooLarge);
             }
@@ -80,45 +153,6 @@ where
         }
     }
     Ok((joined.into_bytes(), trailers))
-}
-
-/// Frames joined into one; a single frame stays as it is.
-enum Joined {
-    Nothing,
-    One(Bytes),
-    Many(BytesMut),
-}
-
-impl Joined {
-    fn len(&self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::One(data) => data.len(),
-            Self::Many(data) => data.len(),
-        }
-    }
-
-    fn push(&mut self, data: Bytes) {
-        match self {
-            Self::Nothing => *self = Self::One(data),
-            Self::One(_) | Self::Many(_) if data.is_empty() => {}
-            Self::One(first) => {
-                let mut many = BytesMut::with_capacity(2 * (first.len() + data.len()));
-                many.extend_from_slice(first);
-                many.extend_from_slice(&data);
-                *self = Self::Many(many);
-            }
-            Self::Many(many) => many.extend_from_slice(&data),
-        }
-    }
-
-    fn into_bytes(self) -> Bytes {
-        match self {
-            Self::Nothing => Bytes::new(),
-            Self::One(data) => data,
-            Self::Many(data) => data.freeze(),
-        }
-    }
 }
 
 /// The length of a frame, as body lengths are counted.

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use crate::body::read::{Read, length};
+use crate::body::read::{Begun, Read, length};
 
 pin_project! {
     /// The body that the inner service is given: the caller's own, or the bytes that were read.
@@ -25,6 +25,7 @@ pin_project! {
     enum RequestKind<B> {
         Passed { #[pin] body: B },
         Read { data: Bytes, trailers: Option<HeaderMap> },
+        Begun { first: Bytes, body: Pin<Box<B>> },
     }
 }
 
@@ -42,6 +43,16 @@ impl<B> RequestBody<B> {
             kind: RequestKind::Read {
                 data: read.data,
                 trailers: read.trailers,
+            },
+        }
+    }
+
+    /// The caller's body, of which the first bytes were read already.
+    pub(crate) fn begun(begun: Begun<B>) -> Self {
+        Self {
+            kind: RequestKind::Begun {
+                first: begun.first,
+                body: begun.body,
             },
         }
     }
@@ -63,6 +74,10 @@ impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
             RequestKindProjection::Read { trailers, .. } => {
                 Poll::Ready(trailers.take().map(|map| Ok(Frame::trailers(map))))
             }
+            RequestKindProjection::Begun { first, .. } if !first.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(first)))))
+            }
+            RequestKindProjection::Begun { body, .. } => body.as_mut().poll_frame(cx),
         }
     }
 
@@ -70,13 +85,28 @@ impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
         match &self.kind {
             RequestKind::Passed { body } => body.is_end_stream(),
             RequestKind::Read { data, trailers } => data.is_empty() && trailers.is_none(),
+            RequestKind::Begun { first, body } => first.is_empty() && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             RequestKind::Passed { body } => body.size_hint(),
+            // With an announced length, HTTP/1 has no place for trailers.
+            RequestKind::Read {
+                data,
+                trailers: Some(_),
+            } => at_least(length(data)),
             RequestKind::Read { data, .. } => SizeHint::with_exact(length(data)),
+            RequestKind::Begun { first, body } => {
+                at_least(body.size_hint().lower() + length(first))
+            }
         }
     }
+}
+
+fn at_least(bytes: u64) -> SizeHint {
+    let mut hint = SizeHint::new();
+    hint.set_lower(bytes);
+    hint
 }

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Response;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
+use http::{HeaderValue, Response};
 use tokio::time::timeout;
 
 use crate::body::response::ResponseBody;
 use crate::channel::contract::{Busy, Channel, Reply, Terms};
+use crate::coding::Accepted;
 use crate::counts::Counters;
 use crate::detach::Detached;
 use crate::error::Error;
-use crate::policy::{Options, Protocol, retry_after_running};
+use crate::pace::retry_after_running;
+use crate::policy::{Options, Protocol};
 use crate::problem::Problem;
 use crate::record::{Keep, Payload, Record};
 use crate::reply;
@@ -32,20 +34,23 @@ pub(crate) struct Context<S, C> {
 }
 
 /// What is known about a request from its head.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) terms: &'a Terms,
     pub(crate) keep: Keep,
+    accepted: Accepted,
 }
 
 impl<S: Store, C: Channel> Context<S, C> {
     pub(crate) fn asked(&self, head: &Parts) -> Asked<'_> {
         let terms = self.channel.terms(head);
+        let protocol = protocol(head);
         Asked {
-            protocol: protocol(head),
+            protocol,
             terms,
             keep: self.options.keep(terms),
+            accepted: Accepted::by(&head.headers, protocol),
         }
     }
 
@@ -94,11 +99,15 @@ impl Asked<'_> {
             None => (None, records),
         };
         let shared = first.filter(|first| others.iter().all(|other| other == *first));
+        let mut problem = Problem::response_not_kept();
         if let Some(record) = shared
             && let Payload::Whole(whole) = record.payload()
         {
-            counters.replayed.one();
-            return reply::replay(record, whole);
+            if self.accepted.admits(record.headers(), self.protocol) {
+                counters.replayed.one();
+                return reply::replay(record, whole);
+            }
+            problem = Problem::response_not_acceptable();
         }
         match self.terms.reply {
             Reply::Ack => {
@@ -107,16 +116,17 @@ impl Asked<'_> {
             }
             Reply::Record => {
                 counters.not_kept.one();
-                self.problem(&Problem::response_not_kept())
+                self.problem(&problem)
             }
         }
     }
 }
 
 fn protocol(head: &Parts) -> Protocol {
-    let grpc = head
-        .headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-    if grpc { Protocol::Grpc } else { Protocol::Http }
+    let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    match content_type.and_then(|value| value.strip_prefix(b"application/grpc")) {
+        Some([] | [b'+' | b';' | b' ', ..]) => Protocol::Grpc,
+        Some(rest) if rest.starts_with(b"-web") => Protocol::GrpcWeb,
+        Some(_) | None => Protocol::Http,
+    }
 }

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::channel::contract::Channel;
 use crate::flow::context::Context;
-use crate::policy::renew_every;
+use crate::pace::renew_every;
 use crate::store::contract::{Hold, Standing, Store};
 
 /// Works while the leases are renewed. Without a renewal due, that costs nothing.

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, EXPECT};
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, Version};
+use http::{HeaderValue, Request, Response};
 use http_body::Body;
-use tokio::task::yield_now;
 use tower_service::Service;
 
-use crate::body::read::{Read, Unread, length, read};
+use crate::body::read::{Read, length};
 use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
 use crate::channel::contract::Channel;
@@ -21,9 +20,11 @@ use crate::flow::claim::{Decided, decide};
 use crate::flow::conclude::conclude;
 use crate::flow::context::Context;
 use crate::flow::keep::keeping;
+use crate::flow::reading::{Taken, take};
 use crate::flow::run::{Inner, run};
 use crate::key::Key;
-use crate::policy::{Finished, RETRY_SOON};
+use crate::pace::RETRY_SOON;
+use crate::policy::Finished;
 use crate::problem::Problem;
 use crate::store::contract::Store;
 
@@ -44,6 +45,7 @@ where
     Svc::Future: Send,
     Svc::Error: Send,
     B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
     R: Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
@@ -55,22 +57,19 @@ where
     };
 
     // Read.
-    let limit = context.options.max_request;
-    let read = match read(body, limit).await {
-        Ok(read) => read,
-        Err(Unread::Cut) => return refuse(&Problem::body_cut()),
-        Err(Unread::TooLarge(rest)) => {
-            if !head.headers.contains_key(EXPECT) {
-                context.detached.drain_body(rest);
+    let read = match take(&context, &asked, &head, body).await {
+        Taken::Whole(read) => read,
+        Taken::Refused(problem) => return refuse(&problem),
+        Taken::Streaming(begun) => {
+            // What was read is all that can be verified: a signature over the body refuses it.
+            if let Err(refusal) = context.channel.verify(&head, &begun.first) {
+                return refuse(&Problem::refused(&refusal));
             }
-            return refuse(&Problem::too_large(limit));
+            context.counters.unprotected.one();
+            let request = Request::from_parts(head, RequestBody::begun(begun));
+            return Inner::ready(service).pass(request).await;
         }
     };
-    if head.version == Version::HTTP_2 && !read.announced {
-        // A stream that is reset with NO_ERROR looks like a whole body. Its server drops this
-        // future right after this poll, before anything is claimed.
-        yield_now().await;
-    }
 
     // Verify.
     if let Err(refusal) = context.channel.verify(&head, &read.data) {

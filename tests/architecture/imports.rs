@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use crate::source::Source;
 
 /// From the ground up. A module at the top of `src` belongs to one level.
-const LEVELS: [&[&str]; 9] = [
+const LEVELS: [&[&str]; 10] = [
     &["error", "trace", "counts", "path"],
     &["key", "record", "delivery", "fingerprint", "canonical"],
     &["body", "channel", "verify", "store", "underway"],
-    &["policy"],
+    &["policy", "pace"],
+    &["coding"],
     &["reply", "problem", "claimed"],
     &["flow", "run", "detach"],
     &["service", "inbox", "testing"],
