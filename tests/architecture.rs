@@ -22,8 +22,8 @@ const MAX_LINES: usize = 400;
 /// a store's coalescer, a store's sweeper. And the suite that races a store, which awaits its tasks.
 const SPAWNERS: [&str; 4] = [
     "src/detach.rs",
-    "src/store/queue.rs",
-    "src/store/sweeper.rs",
+    "src/store/postgres/lanes.rs",
+    "src/store/postgres/sweeper.rs",
     "src/testing/store/races.rs",
 ];
 

@@ -2,9 +2,13 @@
 
 pub(crate) mod contract;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 pub use contract::{
     Claim, End, Hold, Lease, Nonce, Settled, Settlement, Sight, Standing, Store, Token, Verdict,
     Wanted,
 };
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore, Prepared};

@@ -1,0 +1,201 @@
+//! Claims: what is sent, and whose answer is whose.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::store::contract::{Nonce, Verdict, Wanted};
+use crate::store::postgres::database::Database;
+use crate::store::postgres::fault::Fault;
+use crate::store::postgres::id::Id;
+use crate::store::postgres::lanes::{Answers, Job};
+use crate::store::postgres::stand::Stand;
+use crate::store::postgres::text::readable;
+use crate::store::postgres::time;
+
+/// One attempt's claim, or what is left of it to be asked again.
+pub(super) struct ClaimCall {
+    pub(super) nonce: Id,
+    pub(super) lease: Duration,
+    pub(super) wanted: Vec<(Id, Wanted)>,
+}
+
+impl ClaimCall {
+    pub(super) fn new(nonce: Nonce, lease: Duration, wanted: Vec<(Id, Wanted)>) -> Self {
+        Self {
+            nonce: Id::of_nonce(nonce),
+            lease,
+            wanted,
+        }
+    }
+}
+
+/// Serves claims. The answer for a key is `None` if it is to be claimed again.
+pub(super) struct ClaimJob(pub(super) Arc<Database>);
+
+impl Job for ClaimJob {
+    type Call = ClaimCall;
+    type Answer = Vec<Option<Verdict>>;
+
+    fn weight(call: &ClaimCall) -> usize {
+        call.wanted.len()
+    }
+
+    async fn serve(&self, calls: &[ClaimCall]) -> Result<Answers<Self>, Fault> {
+        let asked = Asked::of(calls);
+        let mut stands = self.claim(&asked).await?;
+        self.take(&asked, &mut stands).await?;
+        Ok(calls.iter().map(|call| answer(call, &stands)).collect())
+    }
+}
+
+/// How each key stands, and under which nonce it was asked for.
+type Stands = HashMap<Id, (Id, Stand)>;
+
+impl ClaimJob {
+    async fn claim(&self, asked: &Asked<'_>) -> Result<Stands, Fault> {
+        let columns = Columns::of(&asked.keys);
+        let rows = self
+            .0
+            .query(
+                &self.0.statements.claim,
+                &[
+                    &columns.keys,
+                    &columns.nonces,
+                    &columns.leases,
+                    &columns.channels,
+                    &columns.scopes,
+                    &columns.ids,
+                    &columns.fingerprints,
+                    &columns.conversation_keys,
+                    &columns.conversations,
+                ],
+            )
+            .await?;
+        let mut stands = Stands::with_capacity(rows.len());
+        for row in &rows {
+            let (key, stand) = Stand::of(row)?;
+            if let Some(asked) = asked.find(key) {
+                stands.insert(key, (asked.nonce, stand));
+            }
+        }
+        Ok(stands)
+    }
+
+    /// Takes over the rows that are free. There are none, most of the time.
+    async fn take(&self, asked: &Asked<'_>, stands: &mut Stands) -> Result<(), Fault> {
+        let is_free = |key: &Key<'_>| stands.get(&key.id).is_some_and(|(_, stand)| stand.free);
+        let free: Vec<Key<'_>> = asked.keys.iter().copied().filter(is_free).collect();
+        if free.is_empty() {
+            return Ok(());
+        }
+        let columns = Columns::of(&free);
+        let rows = self
+            .0
+            .query(
+                &self.0.statements.take,
+                &[
+                    &columns.keys,
+                    &columns.nonces,
+                    &columns.leases,
+                    &columns.channels,
+                    &columns.scopes,
+                    &columns.fingerprints,
+                    &columns.conversation_keys,
+                    &columns.conversations,
+                ],
+            )
+            .await?;
+        for row in &rows {
+            let key = row.try_get(0).map_err(Fault::corrupt)?;
+            if let (Some(asked), Some((_, stand))) = (asked.find(key), stands.get_mut(&key)) {
+                stand.taken(row, asked.nonce, (asked.wanted, asked.lease))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn answer(call: &ClaimCall, stands: &Stands) -> Result<Vec<Option<Verdict>>, Error> {
+    let verdict = |(id, wanted): &(Id, Wanted)| match stands.get(id) {
+        Some((asked, stand)) => stand.verdict(wanted, call.nonce, *asked),
+        None => Ok(None),
+    };
+    call.wanted.iter().map(verdict).collect()
+}
+
+/// What a statement asks for: each key once, in the order in which rows are locked.
+struct Asked<'a> {
+    keys: Vec<Key<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct Key<'a> {
+    id: Id,
+    nonce: Id,
+    lease: Duration,
+    wanted: &'a Wanted,
+}
+
+impl<'a> Asked<'a> {
+    fn of(calls: &'a [ClaimCall]) -> Self {
+        let of_call = |call: &'a ClaimCall| {
+            call.wanted.iter().map(|(id, wanted)| Key {
+                id: *id,
+                nonce: call.nonce,
+                lease: call.lease,
+                wanted,
+            })
+        };
+        let mut keys: Vec<Key<'a>> = calls.iter().flat_map(of_call).collect();
+        keys.sort_by_key(|key| key.id);
+        keys.dedup_by_key(|key| key.id);
+        Self { keys }
+    }
+
+    fn find(&self, id: Id) -> Option<Key<'a>> {
+        let at = self.keys.binary_search_by_key(&id, |key| key.id).ok()?;
+        self.keys.get(at).copied()
+    }
+}
+
+/// The keys as arrays. Columns that hold nothing are not sent.
+struct Columns<'a> {
+    keys: Vec<Id>,
+    nonces: Vec<Id>,
+    leases: Vec<i64>,
+    channels: Vec<Cow<'a, str>>,
+    scopes: Vec<Cow<'a, str>>,
+    ids: Vec<Cow<'a, str>>,
+    fingerprints: Option<Vec<Option<&'a [u8]>>>,
+    conversation_keys: Option<Vec<Option<Id>>>,
+    conversations: Option<Vec<Option<Cow<'a, str>>>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(keys: &[Key<'a>]) -> Self {
+        let compared = keys.iter().any(|key| key.wanted.fingerprint.is_some());
+        let spoken = keys.iter().any(|key| key.wanted.conversation.is_some());
+        let print = |key: &Key<'a>| key.wanted.fingerprint.as_ref().map(|f| &f.as_bytes()[..]);
+        let conversation = |key: &Key<'a>| key.wanted.conversation.as_ref();
+        let named = |key: &Key<'a>| conversation(key).map(|c| readable(c.id()));
+        let id = |key: &Key<'a>| conversation(key).map(Id::of_conversation);
+        let text = |part: fn(&crate::key::Key) -> &str| {
+            let part = move |key: &Key<'a>| readable(part(&key.wanted.key));
+            keys.iter().map(part).collect()
+        };
+        Self {
+            keys: keys.iter().map(|key| key.id).collect(),
+            nonces: keys.iter().map(|key| key.nonce).collect(),
+            leases: keys.iter().map(|key| time::to_server(key.lease)).collect(),
+            channels: text(crate::key::Key::channel),
+            scopes: text(crate::key::Key::scope),
+            ids: text(crate::key::Key::id),
+            fingerprints: compared.then(|| keys.iter().map(print).collect()),
+            conversation_keys: spoken.then(|| keys.iter().map(id).collect()),
+            conversations: spoken.then(|| keys.iter().map(named).collect()),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Calls that wait while a statement is in flight go together in the next one.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::error::Error;
+use crate::store::postgres::fault::{Cure, Fault, shared};
+use crate::store::postgres::pace::Pace;
+
+/// What calls of one kind have in common: one statement serves many of them.
+pub(super) trait Job: Send + Sync + 'static {
+    type Call: Send + Sync + 'static;
+    type Answer: Send + 'static;
+
+    /// How much of a statement's room a call takes; about its number of rows.
+    fn weight(call: &Self::Call) -> usize;
+
+    /// Serves all calls by one statement: all are applied, or none. The answers come in the order
+    /// of the calls; a call's own error is no failure of the statement.
+    fn serve(
+        &self,
+        calls: &[Self::Call],
+    ) -> impl Future<Output = Result<Answers<Self>, Fault>> + Send;
+}
+
+pub(super) type Answers<J> = Vec<Answer<J>>;
+pub(super) type Answer<J> = Result<<J as Job>::Answer, Error>;
+
+/// The way of calls of one kind to the server.
+///
+/// A call that finds nothing in flight is sent at once, by its caller itself: no other task, no
+/// timer. Calls that come meanwhile wait in line, and when a statement has ended they go together
+/// in the next one, which a task of its own sends. That task ends when nobody waits.
+pub(super) struct Lanes<J: Job> {
+    shared: Arc<Shared<J>>,
+}
+
+struct Shared<J: Job> {
+    job: J,
+    limit: Duration,
+    state: Mutex<State<J>>,
+}
+
+struct State<J: Job> {
+    line: VecDeque<Waiting<J>>,
+    running: Vec<Instant>,
+    pace: Pace,
+}
+
+struct Waiting<J: Job> {
+    call: J::Call,
+    caller: oneshot::Sender<Answer<J>>,
+}
+
+/// How much one statement carries at most.
+const ROOM: usize = 256;
+
+/// How a call enters.
+enum Entry<J: Job> {
+    Alone(J::Call, Turn<J>),
+    InLine(oneshot::Receiver<Answer<J>>),
+}
+
+impl<J: Job> Lanes<J> {
+    pub(super) fn new(job: J, most: usize, limit: Duration) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                job,
+                limit,
+                state: Mutex::new(State {
+                    line: VecDeque::new(),
+                    running: Vec::new(),
+                    pace: Pace::new(most),
+                }),
+            }),
+        }
+    }
+
+    /// Sends a call and waits for its answer, at most for the limit.
+    ///
+    /// Dropped in line, the call is not sent. Dropped while it is sent alone, its connection is
+    /// closed. Dropped while it is sent together with others, it is served with them.
+    pub(super) async fn ask(&self, call: J::Call) -> Answer<J> {
+        let asked = async {
+            match self.shared.enter(call) {
+                Entry::Alone(call, turn) => {
+                    let answer = self.shared.serve_one(&call).await;
+                    turn.end(J::weight(&call));
+                    answer
+                }
+                Entry::InLine(answer) => answer.await.unwrap_or_else(|_| Err(stopped())),
+            }
+        };
+        timeout(self.shared.limit, asked)
+            .await
+            .unwrap_or_else(|_| Err(overdue()))
+    }
+}
+
+impl<J: Job> Shared<J> {
+    fn enter(self: &Arc<Self>, call: J::Call) -> Entry<J> {
+        let mut state = self.state();
+        let may_begin = state.pace.allows_beside(state.running.iter().copied());
+        if may_begin && state.line.is_empty() {
+            let turn = self.begin(&mut state);
+            return Entry::Alone(call, turn);
+        }
+        let (caller, answer) = oneshot::channel();
+        state.line.push_back(Waiting { call, caller });
+        if may_begin {
+            let turn = self.begin(&mut state);
+            drop(state);
+            turn.hand_over();
+        }
+        Entry::InLine(answer)
+    }
+
+    fn begin(self: &Arc<Self>, state: &mut State<J>) -> Turn<J> {
+        let began = Instant::now();
+        state.running.push(began);
+        Turn {
+            shared: Arc::clone(self),
+            began,
+            holder: Holder::Caller,
+        }
+    }
+
+    async fn serve_one(&self, call: &J::Call) -> Answer<J> {
+        match self.job.serve(std::slice::from_ref(call)).await {
+            Ok(mut answers) => answers.pop().unwrap_or_else(|| Err(stopped())),
+            Err(fault) => Err(fault.error),
+        }
+    }
+
+    /// Serves those that wait, again and again until nobody waits.
+    async fn serve_line(mut turn: Turn<J>) {
+        let shared = Arc::clone(&turn.shared);
+        while let Some(Gathered {
+            calls,
+            callers,
+            weight,
+        }) = turn.gather()
+        {
+            let answers = timeout(shared.limit, shared.serve(&calls)).await;
+            shared.state().pace.note(weight, turn.began.elapsed());
+            match answers {
+                Ok(answers) => tell(callers, answers),
+                Err(_) => tell(callers, std::iter::repeat_with(|| Err(overdue()))),
+            }
+        }
+    }
+
+    /// Serves some calls. If together they fail where one of them may be the cause, each by itself.
+    async fn serve(&self, calls: &[J::Call]) -> Answers<J> {
+        let fault = match self.job.serve(calls).await {
+            Ok(answers) => return answers,
+            Err(fault) => fault,
+        };
+        match (fault.cure, calls) {
+            (Cure::Apart | Cure::Repeat, [_, _, ..]) => {
+                let mut answers = Vec::with_capacity(calls.len());
+                for call in calls {
+                    answers.push(self.serve_one(call).await);
+                }
+                answers
+            }
+            (Cure::Apart | Cure::Repeat, [] | [_])
+            | (Cure::Reconnect | Cure::Unprepared | Cure::None, _) => {
+                shared(fault.error, calls.len()).map(Err).collect()
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of the statements in flight. However its holder ends, the next of those in line go on.
+struct Turn<J: Job> {
+    shared: Arc<Shared<J>>,
+    began: Instant,
+    holder: Holder,
+}
+
+#[derive(PartialEq, Eq)]
+enum Holder {
+    /// A caller that sends its own call.
+    Caller,
+    /// The task that serves those in line.
+    Task,
+    /// Nobody: it is out of the list of those in flight.
+    Nobody,
+}
+
+/// The calls of one statement, and who waits for them.
+struct Gathered<J: Job> {
+    calls: Vec<J::Call>,
+    callers: Vec<oneshot::Sender<Answer<J>>>,
+    weight: usize,
+}
+
+impl<J: Job> Turn<J> {
+    /// The caller's own statement has ended.
+    fn end(self, weight: usize) {
+        let took = self.began.elapsed();
+        self.shared.state().pace.note(weight, took);
+    }
+
+    /// A task serves those in line from now on, and ends when nobody waits.
+    fn hand_over(mut self) {
+        self.holder = Holder::Task;
+        if let Ok(runtime) = Handle::try_current() {
+            drop(runtime.spawn(Shared::serve_line(self)));
+        }
+    }
+
+    /// Takes those in line, as many as there is room for. With nobody in line the turn is over.
+    fn gather(&mut self) -> Option<Gathered<J>> {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state();
+        let mut gathered = Gathered {
+            calls: Vec::new(),
+            callers: Vec::new(),
+            weight: 0,
+        };
+        while gathered.weight < ROOM
+            && let Some(waiting) = state.line.pop_front()
+        {
+            // A caller that went away or ran out of time has been answered otherwise.
+            if waiting.caller.is_closed() {
+                continue;
+            }
+            gathered.weight += J::weight(&waiting.call);
+            gathered.calls.push(waiting.call);
+            gathered.callers.push(waiting.caller);
+        }
+        state.leave(self.began);
+        if gathered.calls.is_empty() {
+            self.holder = Holder::Nobody;
+            return None;
+        }
+        self.began = Instant::now();
+        state.running.push(self.began);
+        Some(gathered)
+    }
+}
+
+impl<J: Job> State<J> {
+    fn leave(&mut self, began: Instant) {
+        if let Some(at) = self.running.iter().position(|at| *at == began) {
+            self.running.swap_remove(at);
+        }
+    }
+}
+
+impl<J: Job> Drop for Turn<J> {
+    fn drop(&mut self) {
+        if self.holder == Holder::Nobody {
+            return;
+        }
+        let mut state = self.shared.state();
+        if self.holder == Holder::Caller && !state.line.is_empty() {
+            drop(state);
+            Self {
+                shared: Arc::clone(&self.shared),
+                began: self.began,
+                holder: Holder::Task,
+            }
+            .hand_over();
+            return;
+        }
+        state.leave(self.began);
+        // The task was stopped with its runtime. Those in line are told if no other serves them.
+        if state.running.is_empty() {
+            let line = std::mem::take(&mut state.line);
+            drop(state);
+            drop(line);
+        }
+    }
+}
+
+fn tell<A>(callers: Vec<oneshot::Sender<A>>, answers: impl IntoIterator<Item = A>) {
+    for (caller, answer) in callers.into_iter().zip(answers) {
+        // A caller that went away needs no answer.
+        drop(caller.send(answer));
+    }
+}
+
+fn overdue() -> Error {
+    Error::overdue("the database did not answer in time")
+}
+
+fn stopped() -> Error {
+    Error::unavailable("the store was stopped")
+}

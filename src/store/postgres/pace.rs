@@ -1,0 +1,93 @@
+//! How many statements of one kind may be in flight at once.
+
+use std::time::{Duration, Instant};
+
+/// Learns from finished statements whether flushes are slow.
+///
+/// On a fast disk one statement at a time is best: what arrives meanwhile goes together in the
+/// next. Where a flush takes long, a call that just missed a statement would wait for two of them,
+/// so more may be in flight; the server flushes once for all that wait.
+#[derive(Debug)]
+pub(super) struct Pace {
+    most: usize,
+    /// What statements take beyond their rows, smoothed.
+    wait: Duration,
+}
+
+/// What a row takes the server, generously.
+const PER_ROW: Duration = Duration::from_micros(30);
+
+/// A statement that takes so long beyond its rows waits for something: a flush, a row, a network.
+const SLOW: Duration = Duration::from_micros(800);
+
+/// A statement in flight for so long is stuck; others do not wait for it.
+const STUCK: Duration = Duration::from_millis(20);
+
+impl Pace {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            wait: Duration::ZERO,
+        }
+    }
+
+    /// Notes that a statement of so many rows has ended.
+    pub(super) fn note(&mut self, rows: usize, took: Duration) {
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        let wait = took.saturating_sub(PER_ROW.saturating_mul(rows));
+        self.wait = (self.wait * 7 + wait.min(STUCK)) / 8;
+    }
+
+    /// Whether one more may begin, beside those that began at these moments.
+    pub(super) fn allows_beside(&self, running: impl ExactSizeIterator<Item = Instant>) -> bool {
+        let count = running.len();
+        let steady = if self.wait < SLOW { 1 } else { self.most };
+        count < steady || count < self.most && running.min().is_some_and(|at| at.elapsed() > STUCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(took: Duration, rows: usize) -> Pace {
+        let mut pace = Pace::new(4);
+        for _ in 0..50 {
+            pace.note(rows, took);
+        }
+        pace
+    }
+
+    fn allowed(pace: &Pace) -> usize {
+        (0..9)
+            .take_while(|count| pace.allows_beside(vec![Instant::now(); *count].into_iter()))
+            .count()
+    }
+
+    #[test]
+    fn a_fast_disk_gets_one_statement_at_a_time() {
+        assert_eq!(allowed(&after(Duration::from_micros(300), 1)), 1);
+        assert_eq!(allowed(&after(Duration::from_micros(2500), 100)), 1);
+    }
+
+    #[test]
+    fn a_slow_disk_gets_several() {
+        assert_eq!(allowed(&after(Duration::from_micros(2300), 1)), 4);
+        assert_eq!(allowed(&after(Duration::from_millis(3), 16)), 4);
+    }
+
+    #[test]
+    fn one_long_statement_does_not_make_a_disk_slow() {
+        let mut pace = after(Duration::from_micros(300), 1);
+        pace.note(1, Duration::from_millis(4));
+        assert_eq!(allowed(&pace), 1);
+    }
+
+    #[test]
+    fn a_stuck_statement_is_passed_by() {
+        let pace = after(Duration::from_micros(300), 1);
+        let long_ago = Instant::now().checked_sub(STUCK * 2).unwrap();
+        assert!(pace.allows_beside([long_ago].into_iter()));
+        assert!(!pace.allows_beside([long_ago; 4].into_iter()));
+    }
+}

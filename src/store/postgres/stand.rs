@@ -1,0 +1,122 @@
+//! How a key stands, as the server told it, and the verdict that follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Row;
+
+use crate::error::Error;
+use crate::fingerprint::Fingerprint;
+use crate::record::Record;
+use crate::store::contract::{Lease, Token, Verdict, Wanted};
+use crate::store::postgres::fault::Fault;
+use crate::store::postgres::id::Id;
+use crate::store::postgres::time;
+
+/// One row, as a claim saw it.
+pub(super) struct Stand {
+    /// Whether the server says that the claim may take it over.
+    pub(super) free: bool,
+    token: Token,
+    attempt: u32,
+    first: Option<Fingerprint>,
+    state: State,
+}
+
+enum State {
+    Running { nonce: Id, remaining: Duration },
+    Done(Result<Arc<Record>, Arc<Error>>),
+}
+
+impl Stand {
+    /// Reads a row of `_claim`.
+    pub(super) fn of(row: &Row) -> Result<(Id, Self), Fault> {
+        let stand = Self {
+            free: row.try_get(2).map_err(Fault::corrupt)?,
+            token: Token::new(row.try_get(4).map_err(Fault::corrupt)?),
+            attempt: attempt(row.try_get(5).map_err(Fault::corrupt)?),
+            first: row
+                .try_get::<_, Option<&[u8]>>(7)
+                .map_err(Fault::corrupt)?
+                .and_then(Fingerprint::from_bytes),
+            state: if row.try_get(1).map_err(Fault::corrupt)? {
+                State::Done(record(row.try_get(8).map_err(Fault::corrupt)?).map_err(Arc::new))
+            } else {
+                State::Running {
+                    nonce: row.try_get(3).map_err(Fault::corrupt)?,
+                    remaining: time::from_server(row.try_get(6).map_err(Fault::corrupt)?),
+                }
+            },
+        };
+        Ok((row.try_get(0).map_err(Fault::corrupt)?, stand))
+    }
+
+    /// Notes that the attempt called `nonce` has taken the row over, as a row of `_take` says.
+    pub(super) fn taken(
+        &mut self,
+        row: &Row,
+        nonce: Id,
+        asked: (&Wanted, Duration),
+    ) -> Result<(), Fault> {
+        let (wanted, remaining) = asked;
+        self.free = false;
+        self.token = Token::new(row.try_get(1).map_err(Fault::corrupt)?);
+        self.attempt = attempt(row.try_get(2).map_err(Fault::corrupt)?);
+        self.first = wanted.fingerprint;
+        self.state = State::Running { nonce, remaining };
+        Ok(())
+    }
+
+    /// The verdict for an attempt; `None` if the key is to be claimed again. `asked` is the nonce
+    /// under which the statement asked for this key: of two attempts it can ask for one only.
+    pub(super) fn verdict(
+        &self,
+        wanted: &Wanted,
+        mine: Id,
+        asked: Id,
+    ) -> Result<Option<Verdict>, Error> {
+        match &self.state {
+            State::Running { nonce, .. } if *nonce == mine && (self.free || mine != asked) => {
+                Ok(None)
+            }
+            State::Running { nonce, .. } if *nonce == mine => Ok(Some(Verdict::Run(Lease::new(
+                wanted.key.clone(),
+                self.token,
+                self.attempt,
+            )))),
+            State::Running { .. } if self.free => Ok(None),
+            State::Running { remaining, .. } => {
+                Ok(Some(self.other(wanted).unwrap_or(Verdict::Running {
+                    remaining: *remaining,
+                })))
+            }
+            State::Done(record) => {
+                match (self.other(wanted), record) {
+                    (Some(other), _) => Ok(Some(other)),
+                    (None, Ok(record)) => Ok(Some(Verdict::Replay(Arc::clone(record)))),
+                    (None, Err(error)) => Err(Error::corrupt("the key's record cannot be read")
+                        .because(Arc::clone(error))),
+                }
+            }
+        }
+    }
+
+    fn other(&self, wanted: &Wanted) -> Option<Verdict> {
+        let first = self.first?;
+        first.differs_from(wanted.fingerprint.as_ref()?)?;
+        Some(Verdict::Other { first })
+    }
+}
+
+/// A stored record; a row without one was forgotten.
+pub(super) fn record(bytes: Option<&[u8]>) -> Result<Arc<Record>, Error> {
+    let record = match bytes {
+        Some(bytes) => Record::from_bytes(bytes)?,
+        None => Record::tombstone(),
+    };
+    Ok(Arc::new(record))
+}
+
+fn attempt(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,314 @@
+//! The store as its users see it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::NoTls;
+use tokio_postgres::config::SslMode;
+
+use crate::error::Error;
+use crate::key::{Conversation, Key};
+use crate::store::contract::{
+    Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict, Wanted,
+};
+use crate::store::postgres::claim::{ClaimCall, ClaimJob};
+use crate::store::postgres::conversation::Chores;
+use crate::store::postgres::database::Database;
+use crate::store::postgres::fault::Fault;
+use crate::store::postgres::id::Id;
+use crate::store::postgres::lanes::Lanes;
+use crate::store::postgres::look::LookJob;
+use crate::store::postgres::migrate;
+use crate::store::postgres::options::PostgresOptions;
+use crate::store::postgres::renew::{RenewCall, RenewJob};
+use crate::store::postgres::settle::{SettleCall, SettleJob};
+use crate::store::postgres::sweeper::{self, Sweep, Sweeper};
+
+/// The store in PostgreSQL: for production, and for any number of processes.
+///
+/// Needs PostgreSQL 13 or later and a database whose encoding is UTF8. [`migrate`](Self::migrate)
+/// makes the tables; what they hold can be read with psql.
+///
+/// # Cost
+/// A claim is one round trip, whatever its verdict; ending a run is another. Only taking over a
+/// lapsed lease takes one more. Calls that wait while a statement is in flight go together in the
+/// next, so that under load the store takes several times what it takes row by row; a lone call
+/// waits for nothing. No connection is held while a handler runs.
+///
+/// # Durability
+/// The store's transactions ask for `synchronous_commit = local` where the server's setting is
+/// `off`, and else keep what is set. A failover to a replica that has not got all acknowledged
+/// commits breaks the promises: a record that was shown is lost, its message runs again, and
+/// tokens are given twice. Where that matters, set `synchronous_standby_names` on the server, and
+/// fail over to a synchronous standby only.
+///
+/// # Failures
+/// Whether a failed call may succeed later is told [by SQLSTATE](Error::is_retryable). A
+/// connection that breaks, that leads to a server which became read-only, or whose call ran into
+/// its [limit](PostgresOptions::limit), is closed and made anew.
+///
+/// # Time
+/// The server's clock judges leases and retention, at the moment of each write.
+///
+/// # End
+/// With its last handle the store stops sweeping; calls in flight go on to their end.
+///
+/// ```no_run
+/// # async fn connect() -> Result<(), tower_idempotency::Error> {
+/// use tower_idempotency::store::PostgresStore;
+///
+/// let store = PostgresStore::connect("postgres://chat@localhost/chat").await?;
+/// store.migrate().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: PostgresOptions,
+    database: Arc<Database>,
+    chores: Chores,
+    claims: Lanes<ClaimJob>,
+    settlements: Lanes<SettleJob>,
+    renewals: Lanes<RenewJob>,
+    looks: Lanes<LookJob>,
+    sweeper: OnceLock<Sweeper>,
+}
+
+impl PostgresStore {
+    /// Connects to the database that a URL or a connection string names, without TLS.
+    ///
+    /// For TLS make a pool with the connector of your choice and use
+    /// [`from_pool`](Self::from_pool). Takes one connection, to see that the database is there;
+    /// the others are made when they are needed. Dropping the future leaves nothing behind.
+    ///
+    /// # Errors
+    /// [Misconfigured](Error::is_misconfigured) if the URL cannot be read, asks for TLS, or the
+    /// database refuses its user; [retryable](Error::is_retryable) if there is no server.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::connect_with(url, &PostgresOptions::new()).await
+    }
+
+    /// [`connect`](Self::connect), with options.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(url: &str, options: &PostgresOptions) -> Result<Self, Error> {
+        let store = Self::from_pool_with(pool(url, options)?, options);
+        let first = timeout(options.limit, store.inner.database.connection()).await;
+        first
+            .map_err(|_| Error::overdue("the database did not answer in time"))?
+            .map_err(|fault| fault.error)?
+            .give_back();
+        Ok(store)
+    }
+
+    /// The store on a pool that may be shared with the application.
+    ///
+    /// The store leaves no settings and no open transaction on the pool's connections. It waits
+    /// for a free one no longer than its [limit](PostgresOptions::limit). Within a runtime the
+    /// sweeper starts at once, else with the first call.
+    pub fn from_pool(pool: Pool) -> Self {
+        Self::from_pool_with(pool, &PostgresOptions::new())
+    }
+
+    /// [`from_pool`](Self::from_pool), with options.
+    pub fn from_pool_with(pool: Pool, options: &PostgresOptions) -> Self {
+        let statements = options.table.statements();
+        let database = Arc::new(Database::new(pool, options.prepared, statements));
+        let (most, limit) = (options.lanes, options.limit);
+        let share = || Arc::clone(&database);
+        let store = Self {
+            inner: Arc::new(Inner {
+                options: options.clone(),
+                chores: Chores::of(&options.table),
+                claims: Lanes::new(ClaimJob(share()), most, limit),
+                settlements: Lanes::new(SettleJob(share()), most, limit),
+                renewals: Lanes::new(RenewJob(share()), most, limit),
+                looks: Lanes::new(LookJob(share()), most, limit),
+                sweeper: OnceLock::new(),
+                database,
+            }),
+        };
+        store.start_sweeper();
+        store
+    }
+
+    /// Makes the store's tables, or brings them to this version; does nothing if they are there.
+    ///
+    /// Any number of processes may do so at once. Needs the right to create tables, and for a
+    /// schema that is not there, to create schemas; where the tables are there, only to read.
+    /// Dropping the future leaves all or nothing.
+    ///
+    /// # Errors
+    /// [Misconfigured](Error::is_misconfigured) if the database's encoding is not UTF8 or the
+    /// user may not create tables; [retryable](Error::is_retryable) if the server is not there.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        migrate::migrate(&self.inner.database, &self.inner.options.table).await
+    }
+
+    /// The SQL that [`migrate`](Self::migrate) runs, for a migration tool of your own.
+    pub fn schema(options: &PostgresOptions) -> String {
+        migrate::schema(&options.table)
+    }
+
+    fn start_sweeper(&self) {
+        let Some(every) = self.inner.options.sweep_every else {
+            return;
+        };
+        if self.inner.sweeper.get().is_none()
+            && let Some(sweeper) = sweeper::start(Arc::downgrade(&self.inner), every)
+        {
+            // Of two that start at once one is stopped by being dropped.
+            drop(self.inner.sweeper.set(sweeper));
+        }
+    }
+}
+
+/// Each call is one transaction on the server. Dropped while it waits in line, it is not sent;
+/// dropped later, it is applied or not, as a whole.
+impl Store for PostgresStore {
+    async fn claim(&self, claim: &Claim) -> Result<Vec<Verdict>, Error> {
+        self.start_sweeper();
+        let mut verdicts: Vec<Option<Verdict>> = Vec::new();
+        verdicts.resize_with(claim.wanted.len(), || None);
+        for round in 0..ROUNDS {
+            let open = claim.wanted.iter().zip(&verdicts);
+            let open = open.filter(|(_, verdict)| verdict.is_none());
+            let wanted: Vec<(Id, Wanted)> = open.map(|(wanted, _)| with_id(wanted)).collect();
+            if wanted.is_empty() {
+                return Ok(verdicts.into_iter().flatten().collect());
+            }
+            if round > 0 {
+                sleep(Duration::from_millis(1 << round).mul_f64(rand::random_range(0.5..1.5)))
+                    .await;
+            }
+            let call = ClaimCall::new(claim.nonce, claim.lease, wanted);
+            let answers = self.inner.claims.ask(call).await?;
+            let missing = verdicts.iter_mut().filter(|verdict| verdict.is_none());
+            for (place, answer) in missing.zip(answers) {
+                *place = answer;
+            }
+        }
+        Err(Error::unavailable(
+            "a key's row changed each time it was claimed",
+        ))
+    }
+
+    async fn renew(&self, holds: &[Hold], lease: Duration) -> Result<Vec<Standing>, Error> {
+        if holds.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.inner.renewals.ask(RenewCall::new(holds, lease)).await
+    }
+
+    async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Settled>, Error> {
+        if settlements.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.inner
+            .settlements
+            .ask(SettleCall::new(settlements)?)
+            .await
+    }
+
+    async fn look(&self, keys: &[Key]) -> Result<Vec<Sight>, Error> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.inner
+            .looks
+            .ask(keys.iter().map(Id::of_key).collect())
+            .await
+    }
+
+    async fn forget(&self, conversation: &Conversation) -> Result<u64, Error> {
+        let id = Id::of_conversation(conversation);
+        let forgotten = self.inner.chores.forget(&self.inner.database, id);
+        self.inner.within_limit(forgotten).await
+    }
+
+    async fn close(&self, conversation: &Conversation) -> Result<(), Error> {
+        let id = Id::of_conversation(conversation);
+        let closed = self.inner.chores.close(&self.inner.database, id);
+        self.inner.within_limit(closed).await
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<u64, Error> {
+        self.inner.step(limit).await
+    }
+}
+
+/// How often a key is claimed whose row goes away, or is held by somebody, at that very moment.
+const ROUNDS: u32 = 7;
+
+fn with_id(wanted: &Wanted) -> (Id, Wanted) {
+    (Id::of_key(&wanted.key), wanted.clone())
+}
+
+impl Sweep for Inner {
+    async fn step(&self, limit: usize) -> Result<u64, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.within_limit(self.chores.sweep(&self.database, limit))
+            .await
+    }
+}
+
+impl Inner {
+    async fn within_limit<T>(
+        &self,
+        call: impl Future<Output = Result<T, Fault>> + Send,
+    ) -> Result<T, Error> {
+        match timeout(self.options.limit, call).await {
+            Ok(answer) => answer.map_err(|fault| fault.error),
+            Err(_) => Err(Error::overdue("the database did not answer in time")),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pool of the store's own. No error holds the URL, which may carry a password.
+fn pool(url: &str, options: &PostgresOptions) -> Result<Pool, Error> {
+    let mut config: tokio_postgres::Config = url
+        .parse()
+        .map_err(|_| Error::misconfigured("the database's URL cannot be read"))?;
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(Error::misconfigured(
+            "the database's URL asks for TLS: make a pool with TLS and use `from_pool`",
+        ));
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("tower-idempotency");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(options.limit);
+    }
+    // A server that is gone without a word is noticed before the system's own quarter of an hour.
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(options.limit * 2);
+    }
+    let recycling = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    let manager = Manager::from_config(config, NoTls, recycling);
+    Pool::builder(manager)
+        .max_size(options.lanes * 2 + SPARE)
+        .build()
+        .map_err(|e| Error::misconfigured("the pool cannot be made").because(e))
+}
+
+/// Connections for looking, renewing, sweeping and forgetting, beside claims and settlements.
+const SPARE: usize = 4;

@@ -1,0 +1,62 @@
+//! Removes, on its own timer, rows whose retention has ended.
+
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::error::Error;
+
+/// What the sweeper needs of its store.
+pub(super) trait Sweep: Send + Sync + 'static {
+    /// Removes up to so many rows.
+    fn step(&self, limit: usize) -> impl Future<Output = Result<u64, Error>> + Send;
+}
+
+/// The running sweeper; it stops when this is dropped.
+pub(super) type Sweeper = AbortOnDropHandle<()>;
+
+/// How many rows go in one transaction.
+const BATCH: usize = 1000;
+
+/// Starts the sweeper, if there is a runtime to run it. Its handle lies in the store.
+pub(super) fn start<S: Sweep>(store: Weak<S>, every: Duration) -> Option<Sweeper> {
+    let runtime = Handle::try_current().ok()?;
+    Some(AbortOnDropHandle::new(runtime.spawn(run(store, every))))
+}
+
+/// Ends with the store at the latest, also in the middle of a pause.
+async fn run<S: Sweep>(store: Weak<S>, every: Duration) {
+    loop {
+        sleep(jittered(every)).await;
+        if sweep_all(&store).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Removes batch after batch. `None` if the store is gone.
+async fn sweep_all<S: Sweep>(store: &Weak<S>) -> Option<()> {
+    loop {
+        let began = Instant::now();
+        let swept = store.upgrade()?.step(BATCH).await;
+        match swept.map(usize::try_from) {
+            Ok(Ok(BATCH)) => sleep(began.elapsed().max(PAUSE)).await,
+            Ok(_) => return Some(()),
+            Err(error) => {
+                tracing::warn!(%error, "sweeping failed; it is tried again later");
+                return Some(());
+            }
+        }
+    }
+}
+
+/// Between batches claims have the server to themselves for at least as long as the batch took.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// From three quarters to five quarters, so that processes do not sweep in step.
+fn jittered(every: Duration) -> Duration {
+    every.mul_f64(rand::random_range(0.75..1.25))
+}
