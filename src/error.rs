@@ -1,6 +1,7 @@
 //! The crate's one error type: what kind of failure, and the cause below it.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -85,6 +86,12 @@ impl Error {
             what: what.into(),
             cause: None,
         }
+    }
+}
+
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

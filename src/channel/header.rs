@@ -177,17 +177,17 @@ impl Channel for IdempotencyKey {
         }
     }
 
-    fn deliveries(&self, head: &Parts, _body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
+    fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
         let Some(key) = self.key_of(head)? else {
             return Ok(Vec::new());
         };
         let scope = match &self.scope {
-            Some(scope) => scope.of(head)?,
+            Some(scope) => scope.of(head, body)?,
             None => Cow::Borrowed(""),
         };
         let mut delivery = Delivery::new(Key::new(&self.terms.channel, &scope, &[key]));
         if let Some(conversation) = &self.conversation
-            && let Some(id) = conversation.look(head)
+            && let Some(id) = conversation.look(head, body)
         {
             delivery = delivery.conversation(Conversation::new(&self.terms.channel, &scope, &id));
         }

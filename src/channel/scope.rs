@@ -10,7 +10,10 @@ use http::request::Parts;
 use percent_encoding::percent_decode_str;
 
 use crate::channel::contract::{Reason, Refusal};
+use crate::channel::json::path::Path;
+use crate::channel::json::pick::Pick;
 use crate::channel::path::{path_of, segment};
+use crate::error::Error;
 
 /// Reads a text out of a request: the account or user that a key belongs to.
 ///
@@ -41,6 +44,7 @@ enum Source {
     Fixed(Arc<str>),
     Header(HeaderName),
     Segment(usize),
+    Json(Arc<Pick>),
     Function(&'static str, Function),
 }
 
@@ -75,6 +79,18 @@ impl Scope {
         Self(Source::Segment(n))
     }
 
+    /// The text at `path` in a JSON body. [`JsonPath`](crate::channel::JsonPath) says which paths
+    /// there are.
+    ///
+    /// Where the path has wildcards, the request must have one text there. As the scope of a
+    /// `JsonPath` it is read beside each message. Else it costs a pass over the body.
+    ///
+    /// # Errors
+    /// If the path cannot be read; the error points at the character.
+    pub fn json(path: &str) -> Result<Self, Error> {
+        Ok(Self(Source::Json(Arc::new(Pick::new(path)?))))
+    }
+
     /// What `read` makes of the request's head.
     pub fn by(read: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Source::Function("function", Arc::new(read)))
@@ -88,32 +104,56 @@ impl Scope {
     /// The scope of a request.
     ///
     /// # Errors
-    /// [`Reason::MissingScope`] if the request has none.
-    pub(crate) fn of<'a>(&'a self, head: &'a Parts) -> Result<Cow<'a, str>, Refusal> {
-        match self.find(head) {
+    /// [`Reason::MissingScope`] if the request has none, [`Reason::MalformedBody`] if it is to be
+    /// read from a body that cannot be.
+    pub(crate) fn of<'a>(&'a self, head: &'a Parts, body: &[u8]) -> Result<Cow<'a, str>, Refusal> {
+        match self.find(head, body)? {
             Found::Text(text) => Ok(text),
-            Found::Nothing => Err(self.missing("is missing or blank")),
+            Found::Nothing => Err(self.is_missing()),
             Found::Many => Err(self.missing("occurs more than once")),
         }
     }
 
     /// The conversation that a request belongs to; `None` if the request names none.
-    pub(crate) fn look<'a>(&'a self, head: &'a Parts) -> Option<Cow<'a, str>> {
-        match self.find(head) {
-            Found::Text(text) => Some(text),
-            Found::Nothing | Found::Many => None,
+    pub(crate) fn look<'a>(&'a self, head: &'a Parts, body: &[u8]) -> Option<Cow<'a, str>> {
+        match self.find(head, body) {
+            Ok(Found::Text(text)) => Some(text),
+            Ok(Found::Nothing | Found::Many) | Err(_) => None,
         }
     }
 
-    fn find<'a>(&'a self, head: &'a Parts) -> Found<'a> {
+    /// Says that the request has no scope.
+    pub(crate) fn is_missing(&self) -> Refusal {
+        self.missing("is missing or blank")
+    }
+
+    /// The path, if it is read from a JSON body.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.0 {
+            Source::Json(pick) => Some(pick.path()),
+            Source::Fixed(_) | Source::Header(_) | Source::Segment(_) | Source::Function(..) => {
+                None
+            }
+        }
+    }
+
+    fn find<'a>(&'a self, head: &'a Parts, body: &[u8]) -> Result<Found<'a>, Refusal> {
         let text = match &self.0 {
             Source::Fixed(name) => Some(Cow::Borrowed(&**name)),
-            Source::Header(name) => return header(head, name),
+            Source::Header(name) => return Ok(header(head, name)),
             Source::Segment(n) => segment(path_of(head), *n)
                 .and_then(|segment| percent_decode_str(segment).decode_utf8().ok()),
+            Source::Json(pick) => {
+                let mut texts = pick.texts(body)?.into_iter();
+                return Ok(match (texts.next(), texts.next()) {
+                    (Some(text), None) => Found::Text(Cow::Owned(text)),
+                    (Some(_), Some(_)) => Found::Many,
+                    (None, _) => Found::Nothing,
+                });
+            }
             Source::Function(_, read) => read(head).map(Cow::Owned),
         };
-        Found::of(text)
+        Ok(Found::of(text))
     }
 
     fn missing(&self, how: &str) -> Refusal {
@@ -121,6 +161,7 @@ impl Scope {
             Source::Fixed(_) => "the fixed scope".to_owned(),
             Source::Header(name) => format!("the header {name}"),
             Source::Segment(n) => format!("segment {n} of the path"),
+            Source::Json(pick) => format!("{} in the body", pick.path()),
             // The function's name says nothing to a client; it is for `Debug`.
             Source::Function(..) => "the caller's identity".to_owned(),
         };
@@ -128,6 +169,15 @@ impl Scope {
             Reason::MissingScope,
             format!("{what}, which scopes the key, {how}"),
         )
+    }
+}
+
+/// A path, as [`Scope::json`] makes one.
+impl TryFrom<&str> for Scope {
+    type Error = Error;
+
+    fn try_from(path: &str) -> Result<Self, Error> {
+        Self::json(path)
     }
 }
 
@@ -162,6 +212,7 @@ impl fmt::Debug for Scope {
             Source::Fixed(name) => write!(f, "Scope::fixed({name:?})"),
             Source::Header(name) => write!(f, "Scope::header({:?})", name.as_str()),
             Source::Segment(n) => write!(f, "Scope::path_segment({n})"),
+            Source::Json(pick) => write!(f, "Scope::json({:?})", pick.path().to_string()),
             Source::Function(of, _) => write!(f, "Scope::by({of})"),
         }
     }
@@ -187,7 +238,7 @@ mod tests {
 
     fn read(scope: &Scope, head: &Parts) -> Result<String, Reason> {
         scope
-            .of(head)
+            .of(head, b"")
             .map(Cow::into_owned)
             .map_err(|refusal| refusal.reason())
     }
@@ -237,7 +288,9 @@ mod tests {
 
     #[test]
     fn a_refusal_names_what_is_missing() {
-        let refusal = Scope::header("x-user").of(&head("/", &[])).unwrap_err();
+        let refusal = Scope::header("x-user")
+            .of(&head("/", &[]), b"")
+            .unwrap_err();
         assert!(refusal.detail().contains("x-user"), "{refusal}");
     }
 

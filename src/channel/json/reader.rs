@@ -1,0 +1,152 @@
+//! What a channel with JSON bodies says, and what follows from it.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use bytes::Bytes;
+use http::request::Parts;
+
+use crate::channel::contract::{Concern, Refusal, Terms};
+use crate::channel::json::cut::cut;
+use crate::channel::json::found::Found;
+use crate::channel::json::read::{Fault, Spans, read};
+use crate::channel::json::shape::Shape;
+use crate::channel::json::tree::Node;
+use crate::delivery::Delivery;
+use crate::key::Key;
+
+/// What every channel with JSON bodies has.
+#[derive(Clone)]
+pub(crate) struct Base {
+    pub(crate) terms: Terms,
+    pub(crate) shape: Shape,
+}
+
+impl Base {
+    /// The defaults of a channel of this crate, and the places that it reads.
+    pub(crate) fn new(terms: Terms, reads: &[&str]) -> Self {
+        Self {
+            terms,
+            shape: Shape::reading(reads),
+        }
+    }
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.terms, f)
+    }
+}
+
+/// Finds the messages in a JSON body.
+pub(crate) trait Reader {
+    /// The channel's defaults, and what it reads.
+    fn base(&self) -> &Base;
+
+    /// The places to read of the body of a request with this head.
+    fn shape(&self, _head: &Parts) -> &Shape {
+        &self.base().shape
+    }
+
+    /// Adds the messages in `root` to `found`, in order of appearance.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if the request is wrong and must not run.
+    fn find(&self, head: &Parts, root: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal>;
+
+    /// What becomes of a body that is no JSON, as it shows at that line and column. By default
+    /// the handler answers it.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if the request must not run.
+    fn not_json(&self, _line: usize, _column: usize) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// Whether a request concerns a channel whose messages are posted: all but safe methods do.
+pub(crate) fn concern(head: &Parts) -> Concern {
+    if head.method.is_safe() {
+        Concern::Pass
+    } else {
+        Concern::Read
+    }
+}
+
+/// The deliveries in a request.
+pub(crate) fn deliveries(
+    reader: &impl Reader,
+    head: &Parts,
+    body: &[u8],
+) -> Result<Vec<Delivery>, Refusal> {
+    let mut found = Found::new(&reader.base().terms.channel);
+    match read(body, reader.shape(head), Spans::Skip) {
+        Ok(tree) => reader.find(head, tree.node(), &mut found)?,
+        Err(Fault::NotJson(line, column)) => reader.not_json(line, column)?,
+        Err(fault @ Fault::Repeated(_)) => return Err(fault.into()),
+    }
+    Ok(found.unique())
+}
+
+/// The body without the deliveries in `gone`.
+///
+/// An element in which several deliveries stand goes if all of them do; if only some do, the body
+/// cannot be cut.
+pub(crate) fn without(
+    reader: &impl Reader,
+    head: &Parts,
+    body: &Bytes,
+    gone: &[&Key],
+) -> Option<Bytes> {
+    let tree = read(body, reader.shape(head), Spans::Keep).ok()?;
+    let mut found = Found::new(&reader.base().terms.channel);
+    reader.find(head, tree.node(), &mut found).ok()?;
+    let gone: HashSet<_> = gone.iter().copied().collect();
+    let mut goes = HashMap::new();
+    for (key, entry) in found.places() {
+        let this = gone.contains(key);
+        if *goes.entry(entry).or_insert(this) != this {
+            return None;
+        }
+    }
+    let entries = goes.into_iter().filter(|(_, goes)| *goes);
+    cut(body, &tree, entries.map(|(entry, _)| entry).collect())
+}
+
+/// Makes a [`Reader`] a channel.
+macro_rules! by_reader {
+    ($channel:ty) => {
+        impl $crate::channel::contract::Channel for $channel {
+            fn terms(&self, _head: &::http::request::Parts) -> &$crate::channel::contract::Terms {
+                &$crate::channel::json::reader::Reader::base(self).terms
+            }
+
+            fn concern(
+                &self,
+                head: &::http::request::Parts,
+            ) -> Result<$crate::channel::contract::Concern, $crate::channel::contract::Refusal>
+            {
+                Ok($crate::channel::json::reader::concern(head))
+            }
+
+            fn deliveries(
+                &self,
+                head: &::http::request::Parts,
+                body: &[u8],
+            ) -> Result<Vec<$crate::delivery::Delivery>, $crate::channel::contract::Refusal> {
+                $crate::channel::json::reader::deliveries(self, head, body)
+            }
+
+            fn without(
+                &self,
+                head: &::http::request::Parts,
+                body: &::bytes::Bytes,
+                gone: &[&$crate::key::Key],
+            ) -> Option<::bytes::Bytes> {
+                $crate::channel::json::reader::without(self, head, body, gone)
+            }
+        }
+    };
+}
+
+pub(crate) use by_reader;

@@ -1,0 +1,304 @@
+//! Any sender that posts JSON, by a path to the ids.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::request::Parts;
+
+use crate::channel::contract::{Ack, Reason, Refusal, Reply, Terms};
+use crate::channel::json::beside::Beside;
+use crate::channel::json::found::{Found, Message};
+use crate::channel::json::path::{Path, Step};
+use crate::channel::json::read::Fault;
+use crate::channel::json::reader::{Base, Reader, by_reader};
+use crate::channel::json::shape::Shape;
+use crate::channel::json::tree::Node;
+use crate::channel::scope::Scope;
+use crate::error::Error;
+use crate::record::Keep;
+
+/// The channel of a sender that posts JSON: a path says where the ids are.
+///
+/// Paths are those of [RFC 9535] that name places one by one: child names (`.a`, `['a-b']`),
+/// indices (`[0]`, `[-1]`) and wildcards (`[*]`, `.*`). Anything else is an error when the channel is
+/// built, which points at the character.
+///
+/// An id is a string that is not blank, or an integer of any size, digit for digit. Null, `true`,
+/// a fraction, an array and an object are none; a message without an id passes unprotected.
+/// A member that is repeated on a path makes the request wrong, since readers disagree on which
+/// one counts, and so does an id of more than 1024 bytes or with a control character.
+///
+/// Where a path has a wildcard, the request may carry many messages. Those that are done are cut
+/// out before the handler runs: the innermost element of an array on the path goes with one comma, and
+/// every other byte stays as it is.
+///
+/// Its [terms](Terms::webhook) are those of a webhook.
+///
+/// ```
+/// use tower_idempotency::channel::JsonPath;
+///
+/// # fn main() -> Result<(), tower_idempotency::Error> {
+/// let shop = JsonPath::new("shop", "$.entry[*].changes[*].value.messages[*].id")?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With everything said. The path leads to the message, and the parts of its id are beside one
+/// another. Scope and conversation may stand further out:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use tower_idempotency::Keep;
+/// use tower_idempotency::channel::JsonPath;
+///
+/// # fn main() -> Result<(), tower_idempotency::Error> {
+/// let receipts = JsonPath::new("receipts", "$.pages[*].receipts[*]")?
+///     .id([".id", ".status"])?
+///     .scope("$.pages[*].account")?
+///     .conversation("$.pages[*].receipts[*].chat.id")?
+///     .required()
+///     .wait(Duration::from_secs(2))
+///     .keep(Keep::For(Duration::from_hours(72)));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [RFC 9535]: https://www.rfc-editor.org/rfc/rfc9535
+#[derive(Clone)]
+pub struct JsonPath {
+    base: Base,
+    text: String,
+    path: Path,
+    parts: Vec<Path>,
+    scope: Option<Beside>,
+    conversation: Option<Beside>,
+    missing: Missing,
+}
+
+/// What becomes of a request without an id.
+#[derive(Clone, Copy, Debug)]
+enum Missing {
+    Pass,
+    Refuse,
+}
+
+impl JsonPath {
+    /// A channel called `name`, whose ids are at `path`.
+    ///
+    /// # Errors
+    /// If `path` cannot be read, or uses what is not supported. The error's text shows the path
+    /// with a caret under the character.
+    pub fn new(name: &str, path: &str) -> Result<Self, Error> {
+        let channel = Self {
+            base: Base::new(Terms::webhook(name), &[]),
+            text: path.to_owned(),
+            path: Path::parse(path)?,
+            parts: vec![Path::parse("@")?],
+            scope: None,
+            conversation: None,
+            missing: Missing::Pass,
+        };
+        Ok(channel.reshaped())
+    }
+
+    /// The parts of the id, relative to the place that the path leads to: `.status`, `.from.id`.
+    /// Default: the text at that place.
+    ///
+    /// A message without one of them has no id. Two ids are equal only if all their parts are.
+    ///
+    /// # Errors
+    /// If a path cannot be read, has a wildcard, or there is none.
+    pub fn id(mut self, parts: impl IntoIterator<Item: AsRef<str>>) -> Result<Self, Error> {
+        let parts = parts
+            .into_iter()
+            .map(|part| Path::parse_single(part.as_ref()));
+        self.parts = parts.collect::<Result<_, _>>()?;
+        if self.parts.is_empty() {
+            return Err(Error::misconfigured("an id has at least one part"));
+        }
+        Ok(self.reshaped())
+    }
+
+    /// The account or user that the ids are unique in: a path, or a [`Scope`]. Default: none, the
+    /// ids are unique in the whole channel. A message whose scope is missing is refused.
+    ///
+    /// A path that begins as the one of the ids does means the same elements, so that the scope
+    /// may stand beside the message or further out; one that begins with `.` is relative to the
+    /// message.
+    ///
+    /// # Errors
+    /// If the path cannot be read, or has a wildcard that the path of the ids does not share.
+    pub fn scope<S>(mut self, scope: S) -> Result<Self, Error>
+    where
+        S: TryInto<Scope>,
+        Error: From<S::Error>,
+    {
+        self.scope = Some(Beside::new(scope.try_into()?, &self.path)?);
+        Ok(self.reshaped())
+    }
+
+    /// The conversation that a message belongs to: a path, or a [`Scope`], read as the scope is.
+    /// Default: none. A message that names none has none.
+    ///
+    /// # Errors
+    /// If the path cannot be read, or has a wildcard that the path of the ids does not share.
+    pub fn conversation<S>(mut self, conversation: S) -> Result<Self, Error>
+    where
+        S: TryInto<Scope>,
+        Error: From<S::Error>,
+    {
+        self.conversation = Some(Beside::new(conversation.try_into()?, &self.path)?);
+        Ok(self.reshaped())
+    }
+
+    /// Refuses requests in which there is no id, and bodies that are no JSON (400). Default: they
+    /// pass, unprotected.
+    pub fn required(mut self) -> Self {
+        self.missing = Missing::Refuse;
+        self
+    }
+
+    /// How long a repeat waits for the first run. Default: 4 s. Choose less than the sender does.
+    pub fn wait(mut self, limit: Duration) -> Self {
+        self.base.terms.wait = limit;
+        self
+    }
+
+    /// How long records are kept. Default: eight days. Choose longer than the sender repeats.
+    pub fn keep(mut self, keep: Keep) -> Self {
+        self.base.terms.keep = keep;
+        self
+    }
+
+    /// Whether the sender reads the body of the answer. Default: [`Reply::Ack`], it does not.
+    pub fn reply(mut self, reply: Reply) -> Self {
+        self.base.terms.reply = reply;
+        self
+    }
+
+    /// The answer that tells the sender "received". Default: 200 without a body.
+    pub fn ack(mut self, ack: Ack) -> Self {
+        self.base.terms.ack = ack;
+        self
+    }
+
+    fn reshaped(mut self) -> Self {
+        let ids = self.parts.iter().map(|part| self.path.join(part));
+        let beside = self.scope.iter().chain(&self.conversation);
+        let paths: Vec<_> = ids
+            .chain(beside.filter_map(|it| it.path().cloned()))
+            .collect();
+        self.base.shape = Shape::of(&paths);
+        self
+    }
+}
+
+impl Reader for JsonPath {
+    fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn find(&self, head: &Parts, root: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal> {
+        let mut trail = vec![root];
+        let mut search = Search {
+            channel: self,
+            head,
+            found,
+            any: false,
+        };
+        search.descend(self.path.steps(), &mut trail, root)?;
+        match (search.any, self.missing) {
+            (false, Missing::Refuse) => Err(Refusal::new(
+                Reason::MissingKey,
+                format!("the body has no id at {}", self.text),
+            )),
+            (true, _) | (false, Missing::Pass) => Ok(()),
+        }
+    }
+
+    fn not_json(&self, line: usize, column: usize) -> Result<(), Refusal> {
+        match self.missing {
+            Missing::Pass => Ok(()),
+            Missing::Refuse => Err(Fault::NotJson(line, column).into()),
+        }
+    }
+}
+
+/// A walk along the path of a channel.
+struct Search<'s, 'c> {
+    channel: &'s JsonPath,
+    head: &'s Parts,
+    found: &'s mut Found<'c>,
+    any: bool,
+}
+
+impl Search<'_, '_> {
+    /// Goes down `steps` from the last place of `trail`. `element` is what goes if the message
+    /// is cut out.
+    fn descend<'t>(
+        &mut self,
+        steps: &[Step],
+        trail: &mut Vec<Node<'t>>,
+        element: Node<'t>,
+    ) -> Result<(), Refusal> {
+        let Some(here) = trail.last().copied() else {
+            return Ok(());
+        };
+        let Some((step, rest)) = steps.split_first() else {
+            return self.message(here, trail, element);
+        };
+        let each = matches!(step, Step::Each);
+        let next = match step {
+            Step::Name(_) | Step::Index(_) => vec![here.follow(std::slice::from_ref(step))],
+            Step::Each => here.children().collect(),
+        };
+        for node in next {
+            trail.push(node);
+            self.descend(rest, trail, if each { node } else { element })?;
+            trail.pop();
+        }
+        Ok(())
+    }
+
+    fn message(
+        &mut self,
+        here: Node<'_>,
+        trail: &[Node<'_>],
+        element: Node<'_>,
+    ) -> Result<(), Refusal> {
+        let channel = self.channel;
+        let parts = channel.parts.iter();
+        let id: Option<Vec<_>> = parts.map(|part| here.follow(part.steps()).text()).collect();
+        let Some(id) = id else {
+            return Ok(());
+        };
+        self.any = true;
+        let scope = match &channel.scope {
+            Some(scope) => Some(scope.required(self.head, trail)?),
+            None => None,
+        };
+        let conversation = channel
+            .conversation
+            .as_ref()
+            .and_then(|it| it.text(self.head, trail));
+        let message = Message {
+            scope: scope.as_deref().unwrap_or_default(),
+            id: &id,
+            conversation: conversation.as_deref(),
+            sent_at: None,
+        };
+        self.found.add(element, message)
+    }
+}
+
+by_reader!(JsonPath);
+
+impl fmt::Debug for JsonPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JsonPath")
+            .field("channel", &self.base.terms.channel)
+            .field("path", &self.text)
+            .finish_non_exhaustive()
+    }
+}
