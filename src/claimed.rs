@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::policy::Disposition;
 use crate::store::contract::{Lease, Token};
 
-/// A request extension: the messages that this run may handle, and those that are done already.
+/// A request extension: the messages that this run may handle, and those that it may not.
 ///
 /// A clone is a reference count. It grants nothing after the run has ended.
 ///
@@ -25,7 +25,7 @@ pub struct Claimed(Arc<Inner>);
 
 struct Inner {
     messages: Vec<Message>,
-    finished: Vec<Key>,
+    others: Vec<Key>,
     /// What the handler said about single messages, by place.
     said: Mutex<Vec<Option<Disposition>>>,
 }
@@ -39,10 +39,10 @@ pub struct Message {
 }
 
 impl Claimed {
-    pub(crate) fn new(messages: Vec<Message>, finished: Vec<Key>) -> Self {
+    pub(crate) fn new(messages: Vec<Message>, others: Vec<Key>) -> Self {
         Self(Arc::new(Inner {
             messages,
-            finished,
+            others,
             said: Mutex::default(),
         }))
     }
@@ -52,10 +52,10 @@ impl Claimed {
         &self.0.messages
     }
 
-    /// The keys of this request's messages that were done before. They are cut out of the body
-    /// unless the layer was told to pass it whole.
-    pub fn finished(&self) -> &[Key] {
-        &self.0.finished
+    /// The keys of this request's other messages: done before, or running elsewhere. They are cut
+    /// out of the body unless the layer was told to pass it whole.
+    pub fn others(&self) -> &[Key] {
+        &self.0.others
     }
 
     /// Whether no run of these messages began before: every attempt is the first.
@@ -124,7 +124,7 @@ impl fmt::Debug for Claimed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claimed")
             .field("messages", &self.0.messages)
-            .field("finished", &self.0.finished)
+            .field("others", &self.0.others)
             .finish_non_exhaustive()
     }
 }

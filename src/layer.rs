@@ -13,9 +13,7 @@ use crate::counts::{Counters, Counts};
 use crate::detach::Detached;
 use crate::fingerprint::BodyForm;
 use crate::flow::context::Context;
-use crate::policy::{
-    Comparison, Finished, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options,
-};
+use crate::policy::{Comparison, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options, Others};
 use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
@@ -136,9 +134,10 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
         self
     }
 
-    /// What the handler is given of a batch that is partly done. Default: the rest, cut out.
-    pub fn finished(mut self, choice: Finished) -> Self {
-        self.options.finished = choice;
+    /// What the handler is given of a batch in which some messages are done or run elsewhere.
+    /// Default: they are cut out of the body.
+    pub fn others(mut self, choice: Others) -> Self {
+        self.options.others = choice;
         self
     }
 

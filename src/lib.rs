@@ -35,6 +35,6 @@ pub use error::{BoxError, Error};
 pub use fingerprint::{BodyForm, Fingerprint, Part};
 pub use key::{Conversation, Key};
 pub use layer::IdempotencyLayer;
-pub use policy::{Disposition, Finished, OnStoreFailure, OnStreamingCall, OnUnconfirmed};
+pub use policy::{Disposition, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Others};
 pub use record::{Keep, Payload, Record, Whole};
 pub use service::{Idempotency, ResponseFuture};

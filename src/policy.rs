@@ -23,7 +23,7 @@ pub(crate) struct Options {
     pub(crate) store_limit: Duration,
     pub(crate) on_store_failure: OnStoreFailure,
     pub(crate) on_unconfirmed: OnUnconfirmed,
-    pub(crate) finished: Finished,
+    pub(crate) others: Others,
     pub(crate) also_recorded: Vec<StatusCode>,
     pub(crate) not_replayed: Vec<HeaderName>,
     pub(crate) max_detached: usize,
@@ -87,11 +87,12 @@ pub enum OnUnconfirmed {
     AnswerSuccess,
 }
 
-/// What the handler is given of a batch in which some messages are done already.
+/// What the handler is given of a batch in which some messages are not its own: they are done
+/// already, or another run has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Finished {
-    /// The done ones are cut out of the body; all other bytes stay as they are.
+pub enum Others {
+    /// They are cut out of the body; all other bytes stay as they are.
     #[default]
     CutOut,
     /// The body whole; the handler asks [`Claimed`](crate::Claimed) which ones are its own.
@@ -168,7 +169,7 @@ impl Default for Options {
             store_limit: Duration::from_secs(5),
             on_store_failure: OnStoreFailure::default(),
             on_unconfirmed: OnUnconfirmed::default(),
-            finished: Finished::default(),
+            others: Others::default(),
             also_recorded: Vec::new(),
             not_replayed: not_replayed(),
             max_detached: 65_536,

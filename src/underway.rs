@@ -1,10 +1,10 @@
 //! The messages that run in this process, so that their repeats wait without asking the store.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::quality::RandomState;
 use tokio_util::sync::CancellationToken;
 
 use crate::key::Key;
@@ -29,7 +29,7 @@ pub(crate) struct Mine {
 
 impl Underway {
     pub(crate) fn new() -> Self {
-        let hasher = RandomState::new();
+        let hasher = RandomState::default();
         let shard = || Mutex::new(HashMap::with_hasher(hasher.clone()));
         Self {
             shards: std::iter::repeat_with(shard).take(SHARDS).collect(),

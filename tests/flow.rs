@@ -308,7 +308,7 @@ async fn the_handler_is_told_what_it_runs() {
     async fn tell(request: Request) -> String {
         let claimed = request.extensions().get::<Claimed>().unwrap();
         let message = &claimed.messages()[0];
-        assert!(claimed.is_first() && claimed.finished().is_empty());
+        assert!(claimed.is_first() && claimed.others().is_empty());
         let key = message.key();
         format!(
             "{} {} {} {}",

@@ -1,4 +1,5 @@
 //! A request that does not concern the channel passes the layer without an allocation.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::convert::Infallible;
 

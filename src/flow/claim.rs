@@ -38,7 +38,7 @@ pub(crate) enum Decided<R> {
 #[derive(Default)]
 struct Sorted {
     leases: Vec<(usize, Lease)>,
-    done: Vec<(usize, Arc<Record>)>,
+    done: Vec<Arc<Record>>,
     busy: Option<(usize, Duration)>,
     other: Option<Part>,
 }
@@ -68,8 +68,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
         match step(sorted.tally()) {
             Step::Refuse => return refuse(context, asked, sorted).await,
             Step::Replay => {
-                let records: Vec<_> = sorted.done.into_iter().map(|(_, record)| record).collect();
-                return Decided::Answer(asked.done(&records, &context.counters));
+                return Decided::Answer(asked.done(&sorted.done, &context.counters));
             }
             Step::Run if sent.elapsed() < usable(lease) => {
                 return Decided::Run(granted(context, sorted));
@@ -137,7 +136,7 @@ fn sort(verdicts: Vec<Verdict>, claim: &Claim) -> Sorted {
     for (place, (verdict, wanted)) in verdicts.into_iter().zip(&claim.wanted).enumerate() {
         match verdict {
             Verdict::Run(lease) => sorted.leases.push((place, lease)),
-            Verdict::Replay(record) => sorted.done.push((place, record)),
+            Verdict::Replay(record) => sorted.done.push(record),
             Verdict::Running { remaining } => sorted.busy = Some((place, remaining)),
             Verdict::Other { first } => {
                 let part = wanted
@@ -169,7 +168,6 @@ fn granted<S, C>(context: &Context<S, C>, sorted: Sorted) -> Granted {
     Granted {
         mine: context.underway.begin(keys.collect()),
         leases: sorted.leases,
-        finished: sorted.done.iter().map(|(place, _)| *place).collect(),
         busy: sorted.busy.map(|(_, remaining)| remaining),
     }
 }

@@ -13,7 +13,6 @@ use crate::underway::Mine;
 pub(crate) struct Granted {
     /// With the place of each message among the request's deliveries.
     pub(crate) leases: Vec<(usize, Lease)>,
-    pub(crate) finished: Vec<usize>,
     /// How long a message that runs elsewhere may take, if there is one.
     pub(crate) busy: Option<Duration>,
     pub(crate) mine: Mine,
@@ -22,16 +21,16 @@ pub(crate) struct Granted {
 impl Granted {
     /// What the handler is told. Leases and messages stand in the same order.
     pub(crate) fn claimed(&self, deliveries: Vec<Delivery>) -> Claimed {
-        let key_of = |place: &usize| Some(deliveries.get(*place)?.key().clone());
-        let finished = self.finished.iter().filter_map(key_of).collect();
         let mut leases = self.leases.iter().peekable();
+        let mut others = Vec::new();
         let mut messages = Vec::with_capacity(self.leases.len());
         for (place, delivery) in deliveries.into_iter().enumerate() {
-            if let Some((_, lease)) = leases.next_if(|(at, _)| *at == place) {
-                messages.push(Message::new(delivery, lease));
+            match leases.next_if(|(at, _)| *at == place) {
+                Some((_, lease)) => messages.push(Message::new(delivery, lease)),
+                None => others.push(delivery.key().clone()),
             }
         }
-        Claimed::new(messages, finished)
+        Claimed::new(messages, others)
     }
 
     pub(crate) fn holds(&self) -> Vec<Hold> {

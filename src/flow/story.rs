@@ -1,5 +1,6 @@
 //! The way of one request, top to bottom.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
 use crate::channel::contract::Channel;
 use crate::claimed::Claimed;
+use crate::delivery::Delivery;
 use crate::detach::Attendance;
 use crate::error::BoxError;
 use crate::flow::claim::{Decided, decide};
@@ -24,7 +26,7 @@ use crate::flow::reading::{Taken, take};
 use crate::flow::run::{Inner, run};
 use crate::key::Key;
 use crate::pace::RETRY_SOON;
-use crate::policy::Finished;
+use crate::policy::Others;
 use crate::problem::Problem;
 use crate::store::contract::Store;
 
@@ -79,7 +81,7 @@ where
     // Name.
     let mut inner = Inner::ready(service);
     let deliveries = match context.channel.deliveries(&head, &read.data) {
-        Ok(deliveries) => deliveries,
+        Ok(deliveries) => each_once(deliveries),
         Err(refusal) => return refuse(&Problem::refused(&refusal)),
     };
     if deliveries.is_empty() {
@@ -110,6 +112,15 @@ where
     conclude((&context, &asked), granted, claimed, produced).await
 }
 
+/// A message that a request names twice is one message, and must not wait for itself.
+fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
+    if deliveries.len() > 1 {
+        let mut seen = HashSet::with_capacity(deliveries.len());
+        deliveries.retain(|delivery| seen.insert(delivery.key().clone()));
+    }
+    deliveries
+}
+
 /// The request as it came, its body read.
 fn request_of<B>(head: Parts, read: Read) -> Request<RequestBody<B>> {
     Request::from_parts(head, RequestBody::read(read))
@@ -121,10 +132,10 @@ fn protected_request<S, C: Channel, B>(
     (mut head, mut read): (Parts, Read),
     claimed: &Claimed,
 ) -> Request<RequestBody<B>> {
-    let finished: Vec<&Key> = claimed.finished().iter().collect();
-    if context.options.finished == Finished::CutOut
-        && !finished.is_empty()
-        && let Some(rest) = context.channel.without(&head, &read.data, &finished)
+    let others: Vec<&Key> = claimed.others().iter().collect();
+    if context.options.others == Others::CutOut
+        && !others.is_empty()
+        && let Some(rest) = context.channel.without(&head, &read.data, &others)
     {
         if head.headers.contains_key(CONTENT_LENGTH) {
             head.headers
