@@ -61,6 +61,19 @@ pub async fn an_attempts_own_lease_is_given_again_after_it_lapsed<F: Fixture>(fi
     busy(ask(store, Wanted::new(key("a")), LONG).await);
 }
 
+/// The row says who owns it: an attempt that was taken over owns nothing, its successor does.
+pub async fn an_attempt_that_was_taken_over_is_told_that_another_runs<F: Fixture>(fixture: F) {
+    let store = fixture.store();
+    let (first, second) = (Nonce::random(), Nonce::random());
+    let stale = granted(ask_as(store, first, Wanted::new(key("a")), SHORT).await);
+    lapse(store, &key("a")).await;
+    let lease = granted(ask_as(store, second, Wanted::new(key("a")), LONG).await);
+    busy(ask_as(store, first, Wanted::new(key("a")), LONG).await);
+    let again = granted(ask_as(store, second, Wanted::new(key("a")), LONG).await);
+    assert_eq!(again.token(), lease.token());
+    drop(stale);
+}
+
 /// A lease that is given again lasts from then.
 pub async fn an_attempts_own_claim_extends_its_lease<F: Fixture>(fixture: F) {
     let store = fixture.store();

@@ -39,6 +39,7 @@ macro_rules! store_contract {
                 a_claim_tells_what_is_left_of_the_lease,
                 an_attempts_own_lease_is_given_again,
                 an_attempts_own_lease_is_given_again_after_it_lapsed,
+                an_attempt_that_was_taken_over_is_told_that_another_runs,
                 an_attempts_own_claim_extends_its_lease,
                 a_done_key_is_replayed,
                 a_running_key_with_another_fingerprint_is_other,
