@@ -9,7 +9,10 @@ use std::fs;
 use http::Request;
 use http::request::Parts;
 use serde::Deserialize;
-use tower_idempotency::channel::{Channel, Concern, IdempotencyKey, Scope, Telegram, WhatsApp};
+use tower_idempotency::channel::{
+    Channel, Concern, GitHub, IdempotencyKey, Matrix, Scope, Slack, StandardWebhooks, Telegram,
+    Twilio, WeChat, WhatsApp,
+};
 use tower_idempotency::{Delivery, Key};
 
 /// The account that a channel is told where the body does not name it.
@@ -18,36 +21,36 @@ const TOLD: &str = "told";
 fn channel(name: &str) -> Option<Box<dyn Channel>> {
     let told = || Scope::fixed(TOLD);
     Some(match name {
+        "github" => Box::new(GitHub::unverified()),
+        "matrix" => Box::new(Matrix::unverified(told())),
+        "slack" => Box::new(Slack::unverified()),
+        "standard_webhooks" => Box::new(StandardWebhooks::unverified(told())),
         "telegram" => Box::new(Telegram::unverified(told())),
+        "twilio" => Box::new(Twilio::unverified()),
         "webchat" => Box::new(IdempotencyKey::scoped_by(told()).named("webchat")),
+        "wechat" => Box::new(WeChat::unverified()),
         "whatsapp" => Box::new(WhatsApp::unverified()),
         _ => return None,
     })
 }
 
 /// Senders whose requests are here and whose channel is not.
-const WITHOUT_A_CHANNEL: [&str; 21] = [
+const WITHOUT_A_CHANNEL: [&str; 15] = [
     "bird",
     "chatwoot",
     "cloudevents",
     "discord_interactions",
     "discord_webhook_events",
-    "github",
     "google_chat",
     "infobip",
     "instagram",
     "intercom",
     "line",
-    "matrix",
     "messenger",
-    "slack",
-    "standard_webhooks",
     "sunshine",
     "teams",
-    "twilio",
     "viber",
     "vonage",
-    "wechat",
 ];
 
 #[derive(Deserialize)]

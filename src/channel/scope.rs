@@ -45,9 +45,11 @@ enum Source {
     Header(HeaderName),
     Segment(usize),
     Json(Arc<Pick>),
+    Body(Arc<str>, BodyFunction),
     Function(&'static str, Function),
 }
 
+type BodyFunction = Arc<dyn Fn(&[u8]) -> Result<Option<String>, Refusal> + Send + Sync>;
 type Function = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
 
 impl Scope {
@@ -101,6 +103,14 @@ impl Scope {
         Self(Source::Fixed(name.into()))
     }
 
+    /// What `read` finds in the body; `what` says what that is.
+    pub(crate) fn by_body(
+        what: &str,
+        read: impl Fn(&[u8]) -> Result<Option<String>, Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Source::Body(what.into(), Arc::new(read)))
+    }
+
     /// The scope of a request.
     ///
     /// # Errors
@@ -131,9 +141,11 @@ impl Scope {
     pub(crate) fn path(&self) -> Option<&Path> {
         match &self.0 {
             Source::Json(pick) => Some(pick.path()),
-            Source::Fixed(_) | Source::Header(_) | Source::Segment(_) | Source::Function(..) => {
-                None
-            }
+            Source::Fixed(_)
+            | Source::Header(_)
+            | Source::Segment(_)
+            | Source::Body(..)
+            | Source::Function(..) => None,
         }
     }
 
@@ -151,6 +163,7 @@ impl Scope {
                     (None, _) => Found::Nothing,
                 });
             }
+            Source::Body(_, read) => read(body)?.map(Cow::Owned),
             Source::Function(_, read) => read(head).map(Cow::Owned),
         };
         Ok(Found::of(text))
@@ -162,6 +175,7 @@ impl Scope {
             Source::Header(name) => format!("the header {name}"),
             Source::Segment(n) => format!("segment {n} of the path"),
             Source::Json(pick) => format!("{} in the body", pick.path()),
+            Source::Body(what, _) => format!("{what} in the body"),
             // The function's name says nothing to a client; it is for `Debug`.
             Source::Function(..) => "the caller's identity".to_owned(),
         };
@@ -213,6 +227,7 @@ impl fmt::Debug for Scope {
             Source::Header(name) => write!(f, "Scope::header({:?})", name.as_str()),
             Source::Segment(n) => write!(f, "Scope::path_segment({n})"),
             Source::Json(pick) => write!(f, "Scope::json({:?})", pick.path().to_string()),
+            Source::Body(what, _) => write!(f, "Scope::by_body({what})"),
             Source::Function(of, _) => write!(f, "Scope::by({of})"),
         }
     }

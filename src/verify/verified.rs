@@ -24,8 +24,8 @@ use crate::verify::contract::Verify;
 /// }
 /// ```
 ///
-/// Only what the channel says concerns it is verified: safe methods (GET handshakes) and other
-/// paths reach the inner service as they came.
+/// What does not concern the channel is not verified: safe methods (GET handshakes) and other
+/// paths reach the inner service as they came. What concerns it is, with or without a key.
 #[derive(Clone)]
 pub struct Verified<C, V> {
     channel: C,
@@ -45,7 +45,11 @@ impl<C: Channel, V: Verify> Channel for Verified<C, V> {
     }
 
     fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
-        self.channel.concern(head)
+        match self.channel.concern(head)? {
+            Concern::Pass => Ok(Concern::Pass),
+            // A request without a key is verified too; its deliveries then show that it has none.
+            Concern::NoKey | Concern::Read => Ok(Concern::Read),
+        }
     }
 
     fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal> {

@@ -2,7 +2,7 @@
 
 use hmac::Hmac;
 use http::HeaderName;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, Uri};
 use sha1::Sha1;
@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::channel::contract::Refusal;
+use crate::channel::form::is_form;
 use crate::channel::path::path_of;
 use crate::error::Error;
 use crate::verify::contract::Verify;
@@ -187,15 +188,6 @@ impl Verify for TwilioSignature {
             Err(read::wrong())
         }
     }
-}
-
-fn is_form(head: &Parts) -> bool {
-    let kind = head.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next());
-    kind.is_some_and(|kind| {
-        kind.trim()
-            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
-    })
 }
 
 /// Names and values, sorted, each pair once.
