@@ -23,7 +23,7 @@ use http_body_util::BodyExt;
 use tokio::runtime::Builder;
 use tower::{Service, ServiceExt};
 use tower_idempotency::IdempotencyLayer;
-use tower_idempotency::channel::IdempotencyKey;
+use tower_idempotency::channel::{IdempotencyKey, JsonPath};
 use tower_idempotency::store::MemoryStore;
 
 const ROUNDS: usize = 15;
@@ -38,7 +38,7 @@ struct Variant {
     request: fn(usize) -> Request<Body>,
 }
 
-const VARIANTS: [Variant; 3] = [
+const VARIANTS: [Variant; 4] = [
     Variant {
         name: "bare route",
         target: None,
@@ -57,10 +57,21 @@ const VARIANTS: [Variant; 3] = [
         mount: with_header_key,
         request: |n| message(n, true),
     },
+    Variant {
+        name: "JSON path",
+        target: Some((4.0, 3.0)),
+        mount: with_json_path,
+        request: |n| message(n, true),
+    },
 ];
 
 fn with_header_key(router: Router) -> Router {
     let channel = IdempotencyKey::unscoped();
+    router.layer(IdempotencyLayer::new(MemoryStore::new(), channel))
+}
+
+fn with_json_path(router: Router) -> Router {
+    let channel = JsonPath::new("shop", "$.message.id").unwrap();
     router.layer(IdempotencyLayer::new(MemoryStore::new(), channel))
 }
 
