@@ -106,9 +106,8 @@ impl XmlPath {
 }
 
 impl Scope {
-    /// The text of the element at `path` of an XML document, as
-    /// [`XmlPath`](crate::channel::XmlPath) reads it. Costs a pass over the body. Needs the feature
-    /// `xml`.
+    /// The text of the element at `path` of an XML document, as [`XmlPath`] reads it. Costs a pass
+    /// over the body. Needs the feature `xml`.
     ///
     /// # Errors
     /// If `path` does not name elements from the root down, such as `/order/shop`.
