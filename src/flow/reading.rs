@@ -72,25 +72,28 @@ where
             Protocol::Http => Problem::body_late(limits.time),
             Protocol::Grpc | Protocol::GrpcWeb => Problem::call_late(limits.time),
         }),
-        (Unread::TooLarge(rest), _) => Taken::Refused(too_large(context, head, rest)),
+        (Unread::TooLarge(rest), _) => Taken::Refused(too_large((context, asked), head, rest)),
     }
 }
 
 /// The client is answered while it is still sending, and may only look for the answer when it has
-/// sent everything.
+/// sent everything. gRPC clients look at once.
 fn too_large<S: Store, C: Channel, B>(
-    context: &Context<S, C>,
+    (context, asked): (&Context<S, C>, &Asked<'_>),
     head: &Parts,
     rest: Rest<B>,
 ) -> Problem
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    match rest {
+    match (rest, asked.protocol) {
+        (Rest::CutOff, _) => return Problem::too_large(None),
         // It waits to be told to go on, and is told not to.
-        Rest::Untouched(_) if head.headers.contains_key(EXPECT) => {}
-        Rest::Untouched(body) | Rest::Begun(body) => context.detached.drain_body(body),
-        Rest::CutOff => return Problem::too_large(None),
+        (Rest::Untouched(_), Protocol::Http) if head.headers.contains_key(EXPECT) => {}
+        (Rest::Untouched(body) | Rest::Begun(body), Protocol::Http) => {
+            context.detached.drain_body(body);
+        }
+        (Rest::Untouched(_) | Rest::Begun(_), Protocol::Grpc | Protocol::GrpcWeb) => {}
     }
     Problem::too_large(Some(context.options.max_request))
 }
