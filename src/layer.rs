@@ -22,6 +22,43 @@ use crate::underway::Underway;
 /// Runs every message once: claims its key before the inner service is called, and replays the
 /// recorded success to a repeat.
 ///
+/// # Where it stands
+///
+/// Behind what belongs to one exchange with one client, in front of what belongs to the message:
+///
+/// ```
+/// # use std::time::Duration;
+/// # use axum::{Router, http::StatusCode, routing::post};
+/// # use tower::ServiceBuilder;
+/// # use tower_http::compression::CompressionLayer;
+/// # use tower_http::cors::CorsLayer;
+/// # use tower_http::timeout::TimeoutLayer;
+/// # use tower_http::trace::TraceLayer;
+/// use tower_idempotency::IdempotencyLayer;
+/// use tower_idempotency::channel::{IdempotencyKey, Scope};
+/// use tower_idempotency::store::MemoryStore;
+///
+/// let channel = IdempotencyKey::scoped_by(Scope::header("x-user"));
+/// let idempotency = IdempotencyLayer::new(MemoryStore::new(), channel);
+/// let layers = ServiceBuilder::new() // the first is outermost
+///     .layer(TraceLayer::new_for_http())
+///     .layer(CorsLayer::permissive())
+///     .layer(CompressionLayer::new())
+///     .layer(TimeoutLayer::with_status_code(
+///         StatusCode::GATEWAY_TIMEOUT,
+///         Duration::from_secs(30),
+///     ))
+///     // authentication, if the scope is what it found out
+///     .layer(idempotency);
+/// let app: Router = Router::new().route("/messages", post(|| async { "done" })).layer(layers);
+/// ```
+///
+/// The page [`docs/layers.md`] has each layer, and what becomes of the other order.
+///
+/// [`docs/layers.md`]: https://github.com/tower-idempotency/tower-idempotency/blob/main/docs/layers.md
+///
+/// # Sharing
+///
 /// A clone, and every service that it makes, shares the store, the counts and the running
 /// messages. Options are set before the first service is made; a value set here overrides what
 /// the channel brings along.

@@ -1,0 +1,115 @@
+//! Compression of requests, and limits on them.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use http_body_util::BodyExt;
+use tower::{Layer, ServiceExt, service_fn};
+use tower_http::compression::Compression;
+use tower_http::decompression::RequestDecompressionLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+
+use crate::app::{TEXT, layer, message, router, send, with_body};
+
+/// Compresses a text, by asking a compressing server for it.
+async fn gzip(text: &'static str) -> Bytes {
+    let text = text.repeat(50);
+    let plain = service_fn(move |_| {
+        let text = text.clone();
+        async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::from(text))) }
+    });
+    let request = message(&[("accept-encoding", "gzip")]);
+    let answer = Compression::new(plain).oneshot(request).await.unwrap();
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    answer.into_body().collect().await.unwrap().to_bytes()
+}
+
+const GZIPPED: &[(&str, &str)] = &[("content-encoding", "gzip")];
+
+#[tokio::test]
+async fn decompression_outside_makes_a_message_the_same_however_it_was_sent() {
+    let (router, runs) = router();
+    let app = router
+        .layer(layer())
+        .layer(RequestDecompressionLayer::new());
+    let first = send(&app, with_body(GZIPPED, gzip(TEXT).await)).await;
+    let second = send(&app, with_body(&[], TEXT.repeat(50))).await;
+    assert!(second.is_replayed());
+    assert_eq!(first.text(), TEXT.repeat(2500));
+    assert_eq!((second.text(), runs.count()), (first.text(), 1));
+}
+
+#[tokio::test]
+async fn decompression_inside_compares_and_verifies_what_was_sent() {
+    let (router, runs) = router();
+    let app = router
+        .layer(RequestDecompressionLayer::new())
+        .layer(layer());
+    let first = send(&app, with_body(GZIPPED, gzip(TEXT).await)).await;
+    assert_eq!(first.text(), TEXT.repeat(2500));
+    assert!(
+        send(&app, with_body(GZIPPED, gzip(TEXT).await))
+            .await
+            .is_replayed()
+    );
+    let second = send(&app, with_body(&[], TEXT.repeat(50))).await;
+    assert_eq!(second.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(runs.count(), 1);
+}
+
+/// A thousand bytes of no announced length.
+fn unsized_body() -> Body {
+    let part = Bytes::from_static(&[b'x'; 100]);
+    let parts = stream::iter(std::iter::repeat_n(part, 10));
+    Body::from_stream(parts.map(Ok::<_, std::io::Error>))
+}
+
+#[tokio::test]
+async fn a_body_limit_outside_is_a_413_and_never_a_broken_message() {
+    let layer = layer();
+    let (router, runs) = router();
+    let app = router
+        .layer(layer.clone())
+        .layer(RequestBodyLimitLayer::new(300));
+    let announced = with_body(&[("content-length", "1000")], "x".repeat(1000));
+    assert_eq!(
+        send(&app, announced).await.status,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
+    let refused = send(&app, with_body(&[], unsized_body())).await;
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(
+        refused.text().contains("request-too-large"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!((runs.count(), layer.counts().runs), (0, 0));
+}
+
+#[tokio::test]
+async fn a_body_limit_inside_is_an_answer_of_the_handler_and_frees_the_key() {
+    let layer = layer();
+    let (router, runs) = router();
+    let app = router
+        .layer(RequestBodyLimitLayer::new(300))
+        .layer(layer.clone());
+    for _ in 0..2 {
+        let refused = send(&app, with_body(&[], unsized_body())).await;
+        assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    assert_eq!((runs.count(), layer.counts().released), (0, 2));
+}
+
+#[tokio::test]
+async fn a_body_of_another_type_is_boxed_between_the_layers() {
+    let service = service_fn(|request: http::Request<Body>| async {
+        let body = request.into_body().collect().await?.to_bytes();
+        Ok::<_, axum::Error>(http::Response::new(Body::from(body)))
+    });
+    let boxed = tower_http::map_request_body::MapRequestBodyLayer::new(Body::new);
+    let service = layer().layer(boxed.layer(service));
+    let answer = service.oneshot(message(&[])).await.unwrap();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, TEXT);
+}
