@@ -13,6 +13,7 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use http::Request;
 use http::request::Parts;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tower_idempotency::channel::{Channel, JsonPath, WhatsApp};
 
@@ -94,4 +95,13 @@ fn ids_of_value(body: &[u8]) -> Vec<String> {
         }
     }
     ids
+}
+
+/// What it costs to look at the body at all.
+#[divan::bench(args = SIZES)]
+fn skip_all(bencher: Bencher<'_, '_>, size: usize) {
+    let body = body(size);
+    bencher
+        .counter(BytesCount::new(body.len()))
+        .bench_local(|| serde_json::from_slice::<IgnoredAny>(black_box(&body)).unwrap());
 }

@@ -26,21 +26,31 @@ impl Key {
     /// `|`; a `|` or `\` inside a part is written `\|` or `\\`, so that no two lists of parts give
     /// the same id.
     pub fn new<P: AsRef<str>>(channel: &str, scope: &str, parts: &[P]) -> Self {
-        let id_at = channel.len() + scope.len();
-        let ids: usize = parts.iter().map(|part| part.as_ref().len() + 1).sum();
-        let mut text = String::with_capacity(id_at + ids);
-        text.push_str(channel);
-        text.push_str(scope);
+        let id: usize = parts.iter().map(|part| part.as_ref().len() + 1).sum();
+        let mut buffer = String::with_capacity(channel.len() + scope.len() + id);
+        Self::written_in(&mut buffer, channel, scope, parts)
+    }
+
+    /// [`new`](Self::new), put together in a `buffer` that is used again: one allocation per key.
+    pub(crate) fn written_in<P: AsRef<str>>(
+        buffer: &mut String,
+        channel: &str,
+        scope: &str,
+        parts: &[P],
+    ) -> Self {
+        buffer.clear();
+        buffer.push_str(channel);
+        buffer.push_str(scope);
         for (i, part) in parts.iter().enumerate() {
             if i > 0 {
-                text.push('|');
+                buffer.push('|');
             }
-            push_escaped(&mut text, part.as_ref());
+            push_escaped(buffer, part.as_ref());
         }
         Self {
-            text: text.into(),
+            text: buffer.as_str().into(),
             scope_at: channel.len(),
-            id_at,
+            id_at: channel.len() + scope.len(),
         }
     }
 
@@ -81,7 +91,9 @@ pub(crate) fn length_bytes(part: impl AsRef<[u8]>) -> [u8; 8] {
 }
 
 fn push_escaped(text: &mut String, part: &str) {
-    if !part.contains(['|', '\\']) {
+    // Every byte is looked at, which is faster than to stop at the first.
+    let special = |any, byte| any | matches!(byte, b'|' | b'\\');
+    if !part.bytes().fold(false, special) {
         text.push_str(part);
         return;
     }
@@ -113,6 +125,11 @@ impl Conversation {
     /// The conversation `id` in a scope of a channel.
     pub fn new(channel: &str, scope: &str, id: &str) -> Self {
         Self(Key::new(channel, scope, &[id]))
+    }
+
+    /// [`new`](Self::new), put together in a `buffer` that is used again.
+    pub(crate) fn written_in(buffer: &mut String, channel: &str, scope: &str, id: &str) -> Self {
+        Self(Key::written_in(buffer, channel, scope, &[id]))
     }
 
     /// The channel's name.

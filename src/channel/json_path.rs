@@ -4,12 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use http::request::Parts;
+use smallvec::SmallVec;
 
 use crate::channel::contract::{Ack, Reason, Refusal, Reply, Terms};
 use crate::channel::json::beside::Beside;
+use crate::channel::json::fault::Fault;
 use crate::channel::json::found::{Found, Message};
 use crate::channel::json::path::{Path, Step};
-use crate::channel::json::read::Fault;
 use crate::channel::json::reader::{Base, Reader, by_reader};
 use crate::channel::json::shape::Shape;
 use crate::channel::json::tree::Node;
@@ -200,7 +201,7 @@ impl Reader for JsonPath {
     }
 
     fn find(&self, head: &Parts, root: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal> {
-        let mut trail = vec![root];
+        let mut trail = SmallVec::from_buf_and_len([root; SHALLOW], 1);
         let mut search = Search {
             channel: self,
             head,
@@ -225,6 +226,12 @@ impl Reader for JsonPath {
     }
 }
 
+/// The places on the way to a message, root first.
+type Trail<'t> = SmallVec<[Node<'t>; SHALLOW]>;
+
+/// As deep as most paths go.
+const SHALLOW: usize = 10;
+
 /// A walk along the path of a channel.
 struct Search<'s, 'c> {
     channel: &'s JsonPath,
@@ -239,7 +246,7 @@ impl Search<'_, '_> {
     fn descend<'t>(
         &mut self,
         steps: &[Step],
-        trail: &mut Vec<Node<'t>>,
+        trail: &mut Trail<'t>,
         element: Node<'t>,
     ) -> Result<(), Refusal> {
         let Some(here) = trail.last().copied() else {
@@ -248,15 +255,19 @@ impl Search<'_, '_> {
         let Some((step, rest)) = steps.split_first() else {
             return self.message(here, trail, element);
         };
-        let each = matches!(step, Step::Each);
-        let next = match step {
-            Step::Name(_) | Step::Index(_) => vec![here.follow(std::slice::from_ref(step))],
-            Step::Each => here.children().collect(),
-        };
-        for node in next {
-            trail.push(node);
-            self.descend(rest, trail, if each { node } else { element })?;
-            trail.pop();
+        match step {
+            Step::Name(_) | Step::Index(_) => {
+                trail.push(here.follow(std::slice::from_ref(step)));
+                self.descend(rest, trail, element)?;
+                trail.pop();
+            }
+            Step::Each => {
+                for node in here.children() {
+                    trail.push(node);
+                    self.descend(rest, trail, node)?;
+                    trail.pop();
+                }
+            }
         }
         Ok(())
     }
@@ -269,8 +280,8 @@ impl Search<'_, '_> {
     ) -> Result<(), Refusal> {
         let channel = self.channel;
         let parts = channel.parts.iter();
-        let id: Option<Vec<_>> = parts.map(|part| here.follow(part.steps()).text()).collect();
-        let Some(id) = id else {
+        let parts = parts.map(|part| here.follow(part.steps()).text());
+        let Some(id) = parts.collect::<Option<SmallVec<[_; 4]>>>() else {
             return Ok(());
         };
         self.any = true;

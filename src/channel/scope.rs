@@ -13,6 +13,7 @@ use crate::channel::contract::{Reason, Refusal};
 use crate::channel::json::path::Path;
 use crate::channel::json::pick::Pick;
 use crate::channel::path::{path_of, segment};
+use crate::channel::text::check;
 use crate::error::Error;
 
 /// Reads a text out of a request: the account or user that a key belongs to.
@@ -166,6 +167,9 @@ impl Scope {
             Source::Body(_, read) => read(body)?.map(Cow::Owned),
             Source::Function(_, read) => read(head).map(Cow::Owned),
         };
+        if let Some(text) = &text {
+            check(text)?;
+        }
         Ok(Found::of(text))
     }
 

@@ -94,8 +94,8 @@ impl Reader for Telegram {
             return Ok(());
         };
         // The one member beside the id is what happened.
-        let mut events = root.members().filter(|member| member.is_object());
-        let event = events.next();
+        let mut members = root.members().map(|(_, member)| member);
+        let event = members.find(|member| member.is_object());
         let text = |names: &[&str]| event.and_then(|event| event.down(names).text());
         let conversation = text(&["chat", "id"])
             .or_else(|| text(&["message", "chat", "id"]))

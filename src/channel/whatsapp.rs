@@ -109,71 +109,65 @@ by_reader!(WhatsApp);
 
 /// What happened at one phone number.
 fn value(value: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal> {
-    let number = value.at("metadata").at("phone_number_id").text();
-    for list in value.members() {
+    let scope = value.at("metadata").at("phone_number_id").text();
+    for (kind, list) in value.members() {
         for event in list.elements() {
-            let Some(event) = Event::of(list.name(), event) else {
-                continue;
-            };
-            let scope = number.ok_or_else(no_number)?;
-            found.add(event.place, event.message(scope))?;
+            add(kind, event, scope, found)?;
         }
     }
     Ok(())
 }
 
+/// Adds a message, status, echo or call, if it has an id.
+fn add(
+    kind: &str,
+    event: Node<'_>,
+    scope: Option<&str>,
+    found: &mut Found<'_>,
+) -> Result<(), Refusal> {
+    let Some(id) = event.at("id").text() else {
+        return Ok(());
+    };
+    let message = Message {
+        scope: scope.ok_or_else(no_number)?,
+        id: &[id],
+        conversation: event.first_text(other_party(kind, event)),
+        sent_at: event.at("timestamp").text().and_then(seconds),
+    };
+    match kind {
+        "messages" => found.add(event, message),
+        "message_echoes" => found.add(event, message.named(&["echo", id])),
+        "calls" => match event.at("event").text() {
+            Some(what) => found.add(event, message.named(&["call", id, what])),
+            None => Ok(()),
+        },
+        "statuses" => match (event.at("status").text(), event.first_text(PARTICIPANT)) {
+            (Some(status), Some(of)) => {
+                found.add(event, message.named(&["status", id, status, of]))
+            }
+            (Some(status), None) => found.add(event, message.named(&["status", id, status])),
+            (None, _) => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+const PARTICIPANT: &[&str] = &["recipient_participant_id", "recipient_participant_user_id"];
+
+/// The members that name the other party: the first that is there.
+fn other_party(kind: &str, event: Node<'_>) -> &'static [&'static str] {
+    match kind {
+        "messages" => &["group_id", "from", "from_user_id"],
+        "statuses" => &["recipient_id", "recipient_user_id"],
+        "message_echoes" => &["to", "to_user_id"],
+        "calls" if event.at("direction").text() == Some("BUSINESS_INITIATED") => {
+            &["to", "to_user_id"]
+        }
+        "calls" => &["from", "from_user_id"],
+        _ => &[],
+    }
+}
+
 fn no_number() -> Refusal {
     Refusal::new(Reason::MissingScope, "the body has no `phone_number_id`")
-}
-
-/// A message, status, echo or call.
-struct Event<'t> {
-    place: Node<'t>,
-    id: Vec<&'t str>,
-    with: Option<&'t str>,
-}
-
-impl<'t> Event<'t> {
-    /// `None` if it has no id.
-    fn of(kind: &'t str, event: Node<'t>) -> Option<Self> {
-        let id = event.at("id").text()?;
-        let (id, with) = match kind {
-            "messages" => (
-                vec![id],
-                event.first_text(&["group_id", "from", "from_user_id"]),
-            ),
-            "statuses" => {
-                let mut id = vec!["status", id, event.at("status").text()?];
-                id.extend(
-                    event
-                        .first_text(&["recipient_participant_id", "recipient_participant_user_id"]),
-                );
-                (id, event.first_text(&["recipient_id", "recipient_user_id"]))
-            }
-            "message_echoes" => (vec!["echo", id], event.first_text(&["to", "to_user_id"])),
-            "calls" => {
-                let with: &[&str] = match event.at("direction").text() {
-                    Some("BUSINESS_INITIATED") => &["to", "to_user_id"],
-                    _ => &["from", "from_user_id"],
-                };
-                let id = vec!["call", id, event.at("event").text()?];
-                (id, event.first_text(with))
-            }
-            _ => return None,
-        };
-        Some(Self {
-            place: event,
-            id,
-            with,
-        })
-    }
-
-    fn message<'a>(&'a self, scope: &'a str) -> Message<'a> {
-        Message {
-            scope,
-            id: &self.id,
-            conversation: self.with,
-            sent_at: self.place.at("timestamp").text().and_then(seconds),
-        }
-    }
 }

@@ -4,15 +4,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The time that stands there as seconds since 1970, with or without a fraction.
 pub(crate) fn seconds(text: &str) -> Option<SystemTime> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if let Ok(whole) = text.parse() {
+        return UNIX_EPOCH.checked_add(Duration::from_secs(whole));
+    }
+    let (whole, fraction) = text.split_once('.')?;
     let at = UNIX_EPOCH.checked_add(Duration::from_secs(whole.parse().ok()?))?;
     // Digits behind the ninth are below a nanosecond.
-    let digits: String = fraction
-        .chars()
-        .chain("000000000".chars())
-        .take(9)
-        .collect();
-    at.checked_add(Duration::from_nanos(digits.parse().ok()?))
+    let fraction = fraction.get(..9).unwrap_or(fraction);
+    let places = u32::try_from(9_usize.checked_sub(fraction.len())?).ok()?;
+    let nanos = fraction.parse::<u64>().ok()? * 10_u64.pow(places);
+    at.checked_add(Duration::from_nanos(nanos))
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 use std::time::SystemTime;
 
+use foldhash::quality::RandomState;
+
 use crate::channel::contract::Refusal;
+use crate::channel::json::fault::Spans;
 use crate::channel::json::tree::Node;
-use crate::channel::text::check;
+use crate::channel::text::{LONGEST, too_long};
 use crate::delivery::Delivery;
 use crate::key::{Conversation, Key};
 
@@ -22,55 +25,93 @@ pub(crate) struct Message<'a> {
     pub(crate) sent_at: Option<SystemTime>,
 }
 
+impl<'a> Message<'a> {
+    /// The same message by an id of these parts.
+    pub(crate) fn named(self, id: &'a [&'a str]) -> Self {
+        Self { id, ..self }
+    }
+}
+
 /// The messages found so far, in order of appearance.
 #[derive(Debug)]
 pub(crate) struct Found<'c> {
     channel: &'c str,
     deliveries: Vec<Delivery>,
-    /// The entry of the tree that each delivery stands in.
+    /// The entry of the tree that each delivery stands in, if positions are kept.
     entries: Vec<u32>,
+    spans: Spans,
+    buffer: String,
 }
+
+/// Room for a key, so that its first one is put together without growing.
+const KEY: usize = 256;
+
+/// Up to here each key is compared with each other; above, hashing costs less.
+const FEW: usize = 8;
 
 impl<'c> Found<'c> {
     /// Nothing yet, for the channel of that name.
-    pub(crate) fn new(channel: &'c str) -> Self {
+    pub(crate) fn new(channel: &'c str, spans: Spans) -> Self {
         Self {
             channel,
             deliveries: Vec::new(),
             entries: Vec::new(),
+            spans,
+            buffer: String::with_capacity(KEY),
         }
     }
 
     /// Adds a message. `place` is the element of an array that goes if the message is cut out;
     /// anything else cannot be cut.
     pub(crate) fn add(&mut self, place: Node<'_>, message: Message<'_>) -> Result<(), Refusal> {
-        let Message {
-            scope,
-            id,
-            conversation,
-            sent_at,
-        } = message;
-        for text in [scope].iter().chain(id).chain(&conversation) {
-            check(text)?;
+        let texts = message.id.iter().chain(&message.conversation);
+        if texts
+            .chain([&message.scope])
+            .any(|text| text.len() > LONGEST)
+        {
+            return Err(too_long());
         }
-        let mut delivery = Delivery::new(Key::new(self.channel, scope, id));
-        if let Some(id) = conversation {
-            delivery = delivery.conversation(Conversation::new(self.channel, scope, id));
+        let key = Key::written_in(&mut self.buffer, self.channel, message.scope, message.id);
+        let mut delivery = Delivery::new(key);
+        if let Some(id) = message.conversation {
+            delivery = delivery.conversation(self.conversation(message.scope, id));
         }
-        if let Some(at) = sent_at {
+        if let Some(at) = message.sent_at {
             delivery = delivery.sent_at(at);
         }
         self.deliveries.push(delivery);
-        self.entries.push(place.entry());
+        if self.spans == Spans::Keep {
+            self.entries.push(place.entry());
+        }
         Ok(())
+    }
+
+    /// The conversation of the last message, if it is that one: people write several in a row.
+    fn conversation(&mut self, scope: &str, id: &str) -> Conversation {
+        let last = self.deliveries.last().and_then(Delivery::in_conversation);
+        match last {
+            Some(last) if last.id() == id && last.scope() == scope => last.clone(),
+            Some(_) | None => Conversation::written_in(&mut self.buffer, self.channel, scope, id),
+        }
     }
 
     /// The deliveries, each key once.
     pub(crate) fn unique(mut self) -> Vec<Delivery> {
-        if self.deliveries.len() > 1 {
-            let mut seen = HashSet::with_capacity(self.deliveries.len());
-            self.deliveries
-                .retain(|delivery| seen.insert(delivery.key().clone()));
+        if self.deliveries.len() <= FEW {
+            let mut few = Vec::with_capacity(self.deliveries.len());
+            for delivery in self.deliveries {
+                let is_other = |it: &Delivery| it.key() != delivery.key();
+                few.iter().all(is_other).then(|| few.push(delivery));
+            }
+            return few;
+        }
+        let hasher = RandomState::default();
+        let mut seen = HashSet::with_capacity_and_hasher(self.deliveries.len(), hasher);
+        let keys = self.deliveries.iter().map(Delivery::key);
+        let first: Vec<bool> = keys.map(|key| seen.insert(key)).collect();
+        if first.contains(&false) {
+            let mut first = first.into_iter();
+            self.deliveries.retain(|_| first.next() == Some(true));
         }
         self.deliveries
     }

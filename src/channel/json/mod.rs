@@ -3,10 +3,12 @@
 pub(crate) mod beside;
 mod cursor;
 mod cut;
+pub(crate) mod fault;
 pub(crate) mod found;
 pub(crate) mod path;
 pub(crate) mod pick;
-pub(crate) mod read;
+mod place;
+mod read;
 pub(crate) mod reader;
 pub(crate) mod shape;
 pub(crate) mod tree;

@@ -1,8 +1,9 @@
 //! Picks the texts at one path out of a document.
 
 use crate::channel::contract::Refusal;
+use crate::channel::json::fault::Spans;
 use crate::channel::json::path::{Path, Step};
-use crate::channel::json::read::{Spans, read};
+use crate::channel::json::read::read;
 use crate::channel::json::shape::Shape;
 use crate::channel::json::tree::Node;
 use crate::error::Error;

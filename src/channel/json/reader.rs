@@ -8,8 +8,9 @@ use http::request::Parts;
 
 use crate::channel::contract::{Concern, Refusal, Terms};
 use crate::channel::json::cut::cut;
+use crate::channel::json::fault::{Fault, Spans};
 use crate::channel::json::found::Found;
-use crate::channel::json::read::{Fault, Spans, read};
+use crate::channel::json::read::read;
 use crate::channel::json::shape::Shape;
 use crate::channel::json::tree::Node;
 use crate::delivery::Delivery;
@@ -79,11 +80,11 @@ pub(crate) fn deliveries(
     head: &Parts,
     body: &[u8],
 ) -> Result<Vec<Delivery>, Refusal> {
-    let mut found = Found::new(&reader.base().terms.channel);
+    let mut found = Found::new(&reader.base().terms.channel, Spans::Skip);
     match read(body, reader.shape(head), Spans::Skip) {
         Ok(tree) => reader.find(head, tree.node(), &mut found)?,
         Err(Fault::NotJson(line, column)) => reader.not_json(line, column)?,
-        Err(fault @ Fault::Repeated(_)) => return Err(fault.into()),
+        Err(fault @ (Fault::Repeated(_) | Fault::Control)) => return Err(fault.into()),
     }
     Ok(found.unique())
 }
@@ -99,7 +100,7 @@ pub(crate) fn without(
     gone: &[&Key],
 ) -> Option<Bytes> {
     let tree = read(body, reader.shape(head), Spans::Keep).ok()?;
-    let mut found = Found::new(&reader.base().terms.channel);
+    let mut found = Found::new(&reader.base().terms.channel, Spans::Keep);
     reader.find(head, tree.node(), &mut found).ok()?;
     let gone: HashSet<_> = gone.iter().copied().collect();
     let mut goes = HashMap::new();

@@ -40,12 +40,20 @@ impl Shape {
         self.each.is_some() || !self.members.is_empty()
     }
 
-    /// The number of the member `name`.
-    pub(crate) fn number(&self, name: &str) -> Option<usize> {
-        self.members.iter().position(|(known, _)| **known == *name)
+    /// The member `name`, and its number.
+    pub(crate) fn member(&self, name: &str) -> Option<(u32, &Self)> {
+        let mut members = (0..).zip(&self.members);
+        let (number, (_, shape)) = members.find(|(_, (known, _))| **known == *name)?;
+        Some((number, shape))
     }
 
-    /// The name of the member of that number.
+    /// The member of that number.
+    pub(crate) fn named(&self, number: u32) -> Option<&Self> {
+        let (_, shape) = self.members.get(usize::try_from(number).ok()?)?;
+        Some(shape)
+    }
+
+    /// The name of the member of that number; empty if there is none.
     pub(crate) fn name(&self, number: u32) -> &str {
         let at = usize::try_from(number).ok();
         let member = at.and_then(|at| self.members.get(at));
@@ -55,7 +63,7 @@ impl Shape {
     fn add(&mut self, steps: &[Step]) {
         match steps.split_first() {
             None => self.text = true,
-            Some((Step::Name(name), rest)) => self.member(name).add(rest),
+            Some((Step::Name(name), rest)) => self.member_mut(name).add(rest),
             // An index keeps all elements, so that it can count from either end.
             Some((Step::Index(_) | Step::Each, rest)) => {
                 self.each.get_or_insert_default().add(rest);
@@ -63,13 +71,14 @@ impl Shape {
         }
     }
 
-    fn member(&mut self, name: &str) -> &mut Self {
-        let number = self.number(name).unwrap_or_else(|| {
+    fn member_mut(&mut self, name: &str) -> &mut Self {
+        let known = self.members.iter().position(|(known, _)| **known == *name);
+        let at = known.unwrap_or_else(|| {
             self.members.push((name.into(), Self::default()));
             self.members.len() - 1
         });
-        #[expect(clippy::indexing_slicing, reason = "the number was just looked up")]
-        &mut self.members[number].1
+        #[expect(clippy::indexing_slicing, reason = "it was just found or added")]
+        &mut self.members[at].1
     }
 
     /// A wildcard also selects the members that are named.
@@ -88,7 +97,7 @@ impl Shape {
     fn merge(&mut self, other: &Self) {
         self.text |= other.text;
         for (name, member) in &other.members {
-            self.member(name).merge(member);
+            self.member_mut(name).merge(member);
         }
         if let Some(each) = &other.each {
             self.each.get_or_insert_default().merge(each);
@@ -105,8 +114,11 @@ mod tests {
         let shape = Shape::reading(&["$.a[*].id", "$.a[*].from.id", "$.b"]);
         assert_eq!(shape.members.len(), 2);
         let each = shape.members[0].1.each.as_deref().unwrap();
-        assert_eq!((each.number("id"), each.number("from")), (Some(0), Some(1)));
-        assert_eq!(each.number("to"), None);
+        let number = |name| each.member(name).map(|(number, _)| number);
+        assert_eq!(
+            (number("id"), number("from"), number("to")),
+            (Some(0), Some(1), None)
+        );
         assert!(shape.members[1].1.text && !shape.members[0].1.text);
     }
 

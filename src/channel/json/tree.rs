@@ -51,7 +51,6 @@ pub(crate) enum Value<'a> {
 pub(crate) struct Node<'t> {
     tree: &'t Tree<'t>,
     shape: &'t Shape,
-    name: &'t str,
     value: &'t Value<'t>,
     /// The entry that it is, or [`NONE`].
     entry: u32,
@@ -65,7 +64,6 @@ impl<'t> Tree<'t> {
         Node {
             tree: self,
             shape: self.shape,
-            name: "",
             value: &self.root,
             entry: NONE,
         }
@@ -79,11 +77,11 @@ impl<'t> Tree<'t> {
 impl<'t> Node<'t> {
     /// The member `name` of an object; it must be one of the shape.
     pub(crate) fn at(self, name: &str) -> Self {
-        let Some(number) = self.shape.number(name) else {
+        let Some((number, shape)) = self.shape.member(name) else {
             debug_assert!(false, "{name} is not in the shape");
             return self.nothing(self.shape);
         };
-        self.member(number)
+        self.member(number, shape)
     }
 
     /// The place that the members `names` lead to, one inside the other.
@@ -96,11 +94,6 @@ impl<'t> Node<'t> {
         names.iter().find_map(|name| self.at(name).text())
     }
 
-    /// The name that the member has in the shape; empty for anything else.
-    pub(crate) fn name(self) -> &'t str {
-        self.name
-    }
-
     /// The elements of an array, and nothing of anything else.
     pub(crate) fn elements(self) -> Children<'t> {
         match self.value {
@@ -109,14 +102,15 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The members of an object in their order, and nothing of anything else.
-    pub(crate) fn members(self) -> Children<'t> {
-        match self.value {
-            Value::Map(first) => self.children_from(*first),
-            Value::Other | Value::True | Value::Text(_) | Value::List(_) => {
-                self.children_from(NONE)
-            }
-        }
+    /// The members of an object in their order, by their names in the shape, and nothing of
+    /// anything else. One that only a wildcard selects has an empty name.
+    pub(crate) fn members(self) -> impl Iterator<Item = (&'t str, Self)> {
+        let first = match self.value {
+            Value::Map(first) => *first,
+            Value::Other | Value::True | Value::Text(_) | Value::List(_) => NONE,
+        };
+        let members = self.children_from(first);
+        members.map(move |child| (self.shape.name(child.number()), child))
     }
 
     /// The elements of an array, or the members of an object.
@@ -179,20 +173,27 @@ impl<'t> Node<'t> {
     }
 
     /// The member of that number in the shape.
-    fn member(self, number: usize) -> Self {
-        let found = match self.value {
-            Value::Map(first) => self
-                .children_from(*first)
-                .find(|child| child.number() == Some(number)),
-            Value::Other | Value::True | Value::Text(_) | Value::List(_) => None,
+    fn member(self, number: u32, shape: &'t Shape) -> Self {
+        let mut at = match self.value {
+            Value::Map(first) => *first,
+            Value::Other | Value::True | Value::Text(_) | Value::List(_) => NONE,
         };
-        let shape = self.shape.members.get(number);
-        found.unwrap_or_else(|| self.nothing(shape.map_or(self.shape, |(_, shape)| shape)))
+        while let Some(entry) = self.tree.entry(at) {
+            if entry.member == number {
+                return Node {
+                    tree: self.tree,
+                    shape,
+                    value: &entry.value,
+                    entry: at,
+                };
+            }
+            at = entry.next;
+        }
+        self.nothing(shape)
     }
 
-    fn number(self) -> Option<usize> {
-        let member = self.tree.entry(self.entry)?.member;
-        usize::try_from(member).ok()
+    fn number(self) -> u32 {
+        self.tree.entry(self.entry).map_or(NONE, |it| it.member)
     }
 
     fn children_from(self, first: u32) -> Children<'t> {
@@ -228,16 +229,13 @@ impl<'t> Iterator for Children<'t> {
 
     fn next(&mut self) -> Option<Node<'t>> {
         let entry = self.tree.entry(self.next)?;
-        let number = usize::try_from(entry.member).ok();
-        let named = number.and_then(|number| self.shape.members.get(number));
-        let (name, shape) = match named {
-            Some((name, shape)) => (&**name, shape),
-            None => ("", self.shape.each.as_deref().unwrap_or(self.shape)),
-        };
+        let each = self.shape.each.as_deref();
+        let named = || self.shape.named(entry.member);
+        let shape = if entry.member == NONE { each } else { named() };
+        let shape = shape.unwrap_or(self.shape);
         let node = Node {
             tree: self.tree,
             shape,
-            name,
             value: &entry.value,
             entry: self.next,
         };
