@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_idempotency::channel::{JsonPath, Refusal};
 use tower_idempotency::store::MemoryStore;
-use tower_idempotency::verify::{Verified, Verify};
+use tower_idempotency::verify::Verify;
 use tower_idempotency::{BoxError, IdempotencyLayer, RequestBody};
 
 const SECRET: &[u8] = b"signature secret";
@@ -81,8 +81,7 @@ async fn handle(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let messages = JsonPath::new("vonage", "$.message_uuid")?;
-    let channel = Verified::new(messages, vonage(SECRET)?);
+    let channel = JsonPath::new("vonage", "$.message_uuid")?.verified_by(vonage(SECRET)?);
     let layer = IdempotencyLayer::new(MemoryStore::new(), channel);
     let mut service = ServiceBuilder::new()
         .layer(layer)

@@ -17,6 +17,8 @@ use crate::channel::json::tree::Node;
 use crate::channel::scope::Scope;
 use crate::error::Error;
 use crate::record::Keep;
+use crate::verify::contract::Verify;
+use crate::verify::verified::Verified;
 
 /// The channel of a sender that posts JSON: a path says where the ids are.
 ///
@@ -151,6 +153,12 @@ impl JsonPath {
     {
         self.conversation = Some(Beside::new(conversation.try_into()?, &self.path)?);
         Ok(self.reshaped())
+    }
+
+    /// Checks each request by `verifier` before it is read. Called last. Until it is, the channel
+    /// believes every request, and whoever guesses an id suppresses the message.
+    pub fn verified_by<V: Verify>(self, verifier: V) -> Verified<Self, V> {
+        Verified::new(self, verifier)
     }
 
     /// Refuses requests in which there is no id, and bodies that are no JSON (400). Default: they

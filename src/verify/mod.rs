@@ -12,9 +12,10 @@
 //! claimed and nothing is stored. With an inbox, what is stored was verified before.
 //!
 //! A sender's channel is made by `verified_by`, or by `unverified`, which says so in code: right
-//! where the request was verified in front of the layer, and nowhere else. What does not concern
-//! a channel (safe methods, other paths) is not verified either: the handler answers GET
-//! handshakes.
+//! where the request was verified in front of the layer, and nowhere else. Channels for senders of
+//! one's own are given a verifier by their `verified_by` or by [`Verified::new`]. What does not
+//! concern a channel (safe methods, other paths) is not verified either: the handler answers GET
+//! handshakes, and may ask the same verifier.
 //!
 //! ```
 //! # #[cfg(feature = "verify")] {
@@ -51,6 +52,10 @@
 //! layer a repeat is answered and not run, for as long as its record is kept. Where a sender
 //! repeats with the first signature, a tolerance would refuse the repeat and lose the message; so
 //! there is none by default, except where the sender signs each attempt anew.
+//!
+//! An HMAC costs one pass of its hash over the body for each secret that is tried, so the one in
+//! use stands first. Ed25519 costs a copy of the body and tens of microseconds. A token costs the
+//! hash of a few bytes. A body is never parsed for it, except a form for Twilio.
 //!
 //! # Secrets
 //!
