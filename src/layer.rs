@@ -9,7 +9,7 @@ use http::header::HeaderName;
 use tower_layer::Layer;
 
 use crate::channel::contract::Channel;
-use crate::counts::{Counters, Counts};
+use crate::counts::Counts;
 use crate::detach::Detached;
 use crate::fingerprint::BodyForm;
 use crate::flow::context::Context;
@@ -64,32 +64,24 @@ use crate::underway::Underway;
 /// the channel brings along.
 #[must_use = "a layer does nothing until it is mounted"]
 pub struct IdempotencyLayer<S, C> {
-    store: S,
-    channel: Arc<C>,
-    options: Options,
-    shared: Shared,
-}
-
-/// What does not change with the options.
-#[derive(Clone)]
-struct Shared {
-    counters: Arc<Counters>,
-    underway: Arc<Underway>,
-    detached: Arc<Detached>,
+    /// Shared by all services, so that making one costs a reference count: axum makes one for
+    /// each request to a router whose state was not given yet.
+    context: Arc<Context<S, C>>,
 }
 
 impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// A layer over a store, for the messages of a channel.
     pub fn new(store: S, channel: C) -> Self {
-        Self {
+        let context = Context {
             store,
             channel: Arc::new(channel),
             options: Options::default(),
-            shared: Shared {
-                counters: Arc::default(),
-                underway: Arc::new(Underway::new()),
-                detached: Arc::new(Detached::new()),
-            },
+            counters: Arc::default(),
+            underway: Arc::new(Underway::new()),
+            detached: Arc::new(Detached::new()),
+        };
+        Self {
+            context: Arc::new(context),
         }
     }
 
@@ -98,111 +90,102 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// A run that is alive renews it every third of it. After a process died, its messages can be
     /// run again when their leases have lapsed: make it shorter than the sender goes on
     /// repeating, and longer than a process may be paused.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.options.lease = lease;
-        self
+    pub fn lease(self, lease: Duration) -> Self {
+        self.with(|options| options.lease = lease)
     }
 
     /// How long a repeat waits for the first run before it is told to come again.
     /// Default: the channel's; 10 s for clients that make their own key.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.options.wait = Some(wait);
-        self
+    pub fn wait(self, wait: Duration) -> Self {
+        self.with(|options| options.wait = Some(wait))
     }
 
     /// How long records are kept. Default: the channel's. A repeat that comes later runs again,
     /// so it must be longer than the sender goes on repeating.
-    pub fn keep(mut self, keep: Keep) -> Self {
-        self.options.keep = Some(keep);
-        self
+    pub fn keep(self, keep: Keep) -> Self {
+        self.with(|options| options.keep = Some(keep))
     }
 
     /// Whether a repeat must be the same request, and in which form its body is compared.
     /// Default: the channel's.
-    pub fn compare(mut self, compare: Option<BodyForm>) -> Self {
-        self.options.compare = Comparison::AsLayer(compare);
-        self
+    pub fn compare(self, compare: Option<BodyForm>) -> Self {
+        self.with(|options| options.compare = Comparison::AsLayer(compare))
     }
 
     /// The largest request body, in bytes. A larger one is answered 413. Default: 1 MiB.
-    pub fn max_request(mut self, bytes: usize) -> Self {
-        self.options.max_request = bytes;
-        self
+    pub fn max_request(self, bytes: usize) -> Self {
+        self.with(|options| options.max_request = bytes)
     }
 
     /// How long a request's body may take to come. A later one is answered 408. Default: 60 s.
     ///
     /// Nothing is claimed before the body is whole, so a sender that trickles its bytes holds
     /// up to [`max_request`](Self::max_request) of memory and its connection, and no key.
-    pub fn read_limit(mut self, limit: Duration) -> Self {
-        self.options.read_limit = limit;
-        self
+    pub fn read_limit(self, limit: Duration) -> Self {
+        self.with(|options| options.read_limit = limit)
     }
 
     /// What a gRPC call gets that carries a key and streams its requests. Default: it is refused.
-    pub fn on_streaming_call(mut self, choice: OnStreamingCall) -> Self {
-        self.options.on_streaming_call = choice;
-        self
+    pub fn on_streaming_call(self, choice: OnStreamingCall) -> Self {
+        self.with(|options| options.on_streaming_call = choice)
     }
 
     /// The largest response body that is kept, in bytes. A larger one reaches its caller
     /// untouched; a repeat is told that it was not kept. Default: 1 MiB.
-    pub fn max_response(mut self, bytes: usize) -> Self {
-        self.options.max_response = bytes;
-        self
+    pub fn max_response(self, bytes: usize) -> Self {
+        self.with(|options| options.max_response = bytes)
     }
 
     /// How long one store call may take. Default: 5 s.
-    pub fn store_limit(mut self, limit: Duration) -> Self {
-        self.options.store_limit = limit;
-        self
+    pub fn store_limit(self, limit: Duration) -> Self {
+        self.with(|options| options.store_limit = limit)
     }
 
     /// What a request gets when the store does not answer. Default: 503 with `Retry-After`.
-    pub fn on_store_failure(mut self, choice: OnStoreFailure) -> Self {
-        self.options.on_store_failure = choice;
-        self
+    pub fn on_store_failure(self, choice: OnStoreFailure) -> Self {
+        self.with(|options| options.on_store_failure = choice)
     }
 
     /// What a caller gets when its success could not be recorded. Default: 503 with
     /// `Retry-After`.
-    pub fn on_unconfirmed(mut self, choice: OnUnconfirmed) -> Self {
-        self.options.on_unconfirmed = choice;
-        self
+    pub fn on_unconfirmed(self, choice: OnUnconfirmed) -> Self {
+        self.with(|options| options.on_unconfirmed = choice)
     }
 
     /// What the handler is given of a batch in which some messages are done or run elsewhere.
     /// Default: they are cut out of the body.
-    pub fn others(mut self, choice: Others) -> Self {
-        self.options.others = choice;
-        self
+    pub fn others(self, choice: Others) -> Self {
+        self.with(|options| options.others = choice)
     }
 
     /// Also records answers with this status, such as 404. Default: 2xx and 3xx are recorded, and
     /// everything else is run again by the next repeat.
-    pub fn also_record(mut self, status: StatusCode) -> Self {
-        self.options.also_recorded.push(status);
-        self
+    pub fn also_record(self, status: StatusCode) -> Self {
+        self.with(|options| options.also_recorded.push(status))
     }
 
     /// Replaces the list of header fields that are left out of records. Default: hop-by-hop
     /// fields and framing, `Date`, `Set-Cookie`, and the CORS fields.
-    pub fn not_replayed(mut self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
-        self.options.not_replayed = fields.into_iter().collect();
-        self
+    pub fn not_replayed(self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.with(|options| options.not_replayed = fields.into_iter().collect())
     }
 
     /// How many runs may go on in tasks of their own: those whose callers left, and those whose
     /// responses stream. Beyond it, requests with a key are answered 503 before they are claimed;
     /// no run is cut. Default: 65,536.
-    pub fn max_detached(mut self, runs: usize) -> Self {
-        self.options.max_detached = runs;
+    pub fn max_detached(self, runs: usize) -> Self {
+        self.with(|options| options.max_detached = runs)
+    }
+
+    /// Changes the options; services made before keep theirs.
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut Arc::make_mut(&mut self.context).options);
         self
     }
 
     /// What this layer did until now.
     pub fn counts(&self) -> Counts {
-        self.shared.counters.snapshot()
+        self.context.counters.snapshot()
     }
 
     /// Waits until no run goes on without a caller, for `limit` at most, and gives the number of
@@ -213,7 +196,7 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     ///
     /// Safe to drop; the runs go on.
     pub async fn drain(&self, limit: Duration) -> usize {
-        self.shared.detached.drain(limit).await
+        self.context.detached.drain(limit).await
     }
 }
 
@@ -221,25 +204,14 @@ impl<S: Store, C: Channel, Svc> Layer<Svc> for IdempotencyLayer<S, C> {
     type Service = Idempotency<Svc, S, C>;
 
     fn layer(&self, inner: Svc) -> Self::Service {
-        let context = Context {
-            store: self.store.clone(),
-            channel: Arc::clone(&self.channel),
-            options: self.options.clone(),
-            counters: Arc::clone(&self.shared.counters),
-            underway: Arc::clone(&self.shared.underway),
-            detached: Arc::clone(&self.shared.detached),
-        };
-        Idempotency::new(inner, Arc::new(context))
+        Idempotency::new(inner, Arc::clone(&self.context))
     }
 }
 
-impl<S: Clone, C> Clone for IdempotencyLayer<S, C> {
+impl<S, C> Clone for IdempotencyLayer<S, C> {
     fn clone(&self) -> Self {
         Self {
-            store: self.store.clone(),
-            channel: Arc::clone(&self.channel),
-            options: self.options.clone(),
-            shared: self.shared.clone(),
+            context: Arc::clone(&self.context),
         }
     }
 }
@@ -247,7 +219,7 @@ impl<S: Clone, C> Clone for IdempotencyLayer<S, C> {
 impl<S, C> fmt::Debug for IdempotencyLayer<S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IdempotencyLayer")
-            .field("options", &self.options)
+            .field("options", &self.context.options)
             .finish_non_exhaustive()
     }
 }

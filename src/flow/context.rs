@@ -45,6 +45,19 @@ pub(crate) struct Asked<'a> {
     accepted: Accepted,
 }
 
+impl<S: Clone, C> Clone for Context<S, C> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            channel: Arc::clone(&self.channel),
+            options: self.options.clone(),
+            counters: Arc::clone(&self.counters),
+            underway: Arc::clone(&self.underway),
+            detached: Arc::clone(&self.detached),
+        }
+    }
+}
+
 impl<S: Store, C: Channel> Context<S, C> {
     pub(crate) fn asked(&self, head: &Parts) -> Asked<'_> {
         let terms = self.channel.terms(head);

@@ -45,9 +45,9 @@ where
     };
     let read = match (asked.protocol, options.on_streaming_call) {
         (Protocol::Http, _) => read(body, limits).await,
-        (Protocol::Grpc, OnStreamingCall::Refuse) => read_call(body, limits, None).await,
+        (Protocol::Grpc, OnStreamingCall::Refuse) => Box::pin(read_call(body, limits, None)).await,
         (Protocol::Grpc, OnStreamingCall::PassUnprotected) => {
-            read_call(body, limits, Some(PATIENCE)).await
+            Box::pin(read_call(body, limits, Some(PATIENCE))).await
         }
         (Protocol::GrpcWeb, _) => return Taken::Refused(Problem::grpc_web()),
     };

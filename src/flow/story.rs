@@ -102,14 +102,16 @@ where
         Decided::Run(granted) => granted,
     };
 
-    // Run.
+    // Run and settle: boxed, so that a request that is only answered stays small.
     let claimed = granted.claimed(deliveries);
     let request = protected_request(&context, (head, read), &claimed);
-    let run = run((&context, &asked), inner, request, granted.head());
-    let produced = keeping(&context, || granted.holds(), run).await;
-
-    // Settle.
-    conclude((&context, &asked), granted, claimed, produced).await
+    let (context, asked) = (&context, &asked);
+    Box::pin(async move {
+        let run = run((context, asked), inner, request, granted.head());
+        let produced = keeping(context, || granted.holds(), run).await;
+        conclude((context, asked), granted, claimed, produced).await
+    })
+    .await
 }
 
 /// A message that a request names twice is one message, and must not wait for itself.
