@@ -3,36 +3,19 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "support/senders.rs"]
+mod senders;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use http::Request;
 use http::request::Parts;
 use serde::Deserialize;
-use tower_idempotency::channel::{
-    Channel, Concern, GitHub, IdempotencyKey, Matrix, Scope, Slack, StandardWebhooks, Telegram,
-    Twilio, WeChat, WhatsApp,
-};
+use tower_idempotency::channel::Concern;
 use tower_idempotency::{Delivery, Key};
 
-/// The account that a channel is told where the body does not name it.
-const TOLD: &str = "told";
-
-fn channel(name: &str) -> Option<Box<dyn Channel>> {
-    let told = || Scope::fixed(TOLD);
-    Some(match name {
-        "github" => Box::new(GitHub::unverified()),
-        "matrix" => Box::new(Matrix::unverified(told())),
-        "slack" => Box::new(Slack::unverified()),
-        "standard_webhooks" => Box::new(StandardWebhooks::unverified(told())),
-        "telegram" => Box::new(Telegram::unverified(told())),
-        "twilio" => Box::new(Twilio::unverified()),
-        "webchat" => Box::new(IdempotencyKey::scoped_by(told()).named("webchat")),
-        "wechat" => Box::new(WeChat::unverified()),
-        "whatsapp" => Box::new(WhatsApp::unverified()),
-        _ => return None,
-    })
-}
+use senders::channel;
 
 /// Senders whose requests are here and whose channel is not.
 const WITHOUT_A_CHANNEL: [&str; 15] = [

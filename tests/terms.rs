@@ -3,16 +3,18 @@
 #![cfg(feature = "xml")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+#[path = "support/senders.rs"]
+mod senders;
+
 use std::fs;
 use std::time::Duration;
 
 use http::Request;
 use serde::Deserialize;
 use tower_idempotency::Keep;
-use tower_idempotency::channel::{
-    Channel, GitHub, Matrix, Reply, Scope, Slack, StandardWebhooks, Telegram, Terms, Twilio,
-    WeChat, WhatsApp,
-};
+use tower_idempotency::channel::{Reply, Terms};
+
+use senders::channel;
 
 #[derive(Deserialize)]
 struct Sender {
@@ -31,27 +33,16 @@ struct Ack {
     body: String,
 }
 
-fn channel(name: &str) -> Option<Box<dyn Channel>> {
-    let told = || Scope::fixed("told");
-    Some(match name {
-        "github" => Box::new(GitHub::unverified()),
-        "matrix" => Box::new(Matrix::unverified(told())),
-        "slack" => Box::new(Slack::unverified()),
-        "standard_webhooks" => Box::new(StandardWebhooks::unverified(told())),
-        "telegram" => Box::new(Telegram::unverified(told())),
-        "twilio" => Box::new(Twilio::unverified()),
-        "wechat" => Box::new(WeChat::unverified()),
-        "whatsapp" => Box::new(WhatsApp::unverified()),
-        _ => return None,
-    })
-}
-
 /// The senders whose channel is here, each with its terms for a form and for JSON.
 fn senders() -> Vec<(Sender, [Terms; 2])> {
     let text = fs::read("tests/fixtures/channels.json").unwrap();
     let all: Vec<Sender> = serde_json::from_slice(&text).unwrap();
     let with_terms = all.into_iter().filter_map(|sender| {
         let channel = channel(&sender.channel)?;
+        if sender.channel == "webchat" {
+            // A client that makes its own key has no webhook's deadlines.
+            return None;
+        }
         let kinds = ["application/x-www-form-urlencoded", "application/json"];
         let terms = kinds.map(|kind| {
             let request = Request::post("/").header("content-type", kind).body(());
@@ -101,7 +92,10 @@ fn an_ack_is_in_the_words_of_the_sender() {
             let kind = ack.content_type.map(|it| it.to_str().unwrap().to_owned());
             assert_eq!(ack.status.as_u16(), sender.ack.status, "{}", sender.channel);
             assert_eq!(kind, sender.ack.content_type, "{}", sender.channel);
-            assert_eq!(ack.body, sender.ack.body, "{}", sender.channel);
+            // An interaction of Discord's has no ack of its own: the table describes it in words.
+            if sender.channel != "discord_interactions" {
+                assert_eq!(ack.body, sender.ack.body, "{}", sender.channel);
+            }
         }
     }
 }
