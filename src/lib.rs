@@ -1,4 +1,95 @@
-//! Runs every chat message once.
+//! Runs every chat message once: one [`IdempotencyLayer`] for any Tower service.
+//!
+//! Every chat message arrives at least once. A webhook's sender waits a few seconds for an answer
+//! and posts the message again; a phone on a train sends, loses the answer and sends again. Text
+//! and time cannot tell a repeat from a second "ok"; the channel's own message id can, or a key
+//! that the client makes once for each logical send.
+//!
+//! The layer takes that key out of the request, **claims** it in a [store] before the inner
+//! service is called, and **replays the recorded success** to a repeat.
+//!
+//! ```
+//! use axum::{Router, routing::post};
+//! use tower_idempotency::IdempotencyLayer;
+//! use tower_idempotency::channel::{IdempotencyKey, Scope};
+//! use tower_idempotency::store::MemoryStore;
+//!
+//! # fn app() -> Router {
+//! // Clients send `Idempotency-Key`; `x-user` says whose key it is.
+//! let channel = IdempotencyKey::scoped_by(Scope::header("x-user"));
+//! let layer = IdempotencyLayer::new(MemoryStore::new(), channel);
+//! Router::new()
+//!     .route("/messages", post(|text: String| async move { format!("got {text}") }))
+//!     .layer(layer)
+//! # }
+//! ```
+//!
+//! Several senders, with a store of their own retention and signatures checked first:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use tower_idempotency::IdempotencyLayer;
+//! use tower_idempotency::channel::{ByPath, IdempotencyKey, JsonPath, Scope, WhatsApp};
+//! use tower_idempotency::store::MemoryStore;
+//!
+//! # fn layer() -> Result<IdempotencyLayer<MemoryStore, ByPath>, tower_idempotency::Error> {
+//! let channels = ByPath::new()
+//!     .at("/chat", IdempotencyKey::scoped_by(Scope::header("x-user")))
+//!     .at("/webhooks/whatsapp", WhatsApp::unverified())
+//!     .at("/webhooks/shop", JsonPath::new("shop", "$.events[*].id")?);
+//! let layer = IdempotencyLayer::new(MemoryStore::new(), channels)
+//!     .lease(Duration::from_secs(30))
+//!     .max_response(256 << 10);
+//! # Ok(layer)
+//! # }
+//! ```
+//!
+//! # The way of a request
+//!
+//! | step | does | leaves early with |
+//! | --- | --- | --- |
+//! | concern | judges method, path and headers: can this carry a message? | the inner service, body untouched |
+//! | read | collects the body, within limits | 413, 408; a cut body is no request |
+//! | verify | the sender's signature, over the raw bytes | 401, nothing claimed |
+//! | name | the messages in head and body | the inner service if there is none |
+//! | claim | all keys in one store call | a replay, 409 or 503 with `Retry-After`, 422 |
+//! | run | the inner service, with [`Claimed`] in the request's extensions | |
+//! | settle | records a success, releases a failure, message by message | |
+//!
+//! A caller that goes away after the claim was sent does not stop the run: it goes on in a task of
+//! its own, and [`IdempotencyLayer::drain`] waits for such runs at shutdown.
+//!
+//! # What is promised
+//!
+//! 1. While a key's row lives, at most one record is written for it, and it is never replaced.
+//! 2. The store never grants two unexpired leases for one key.
+//! 3. A caller that was given a success, and every later repeat that is given one, get the same
+//!    one until retention or forgetting removes it.
+//! 4. After a caller was given a success, no run is started for that key while its row lives.
+//! 5. If faults stop and the sender repeats, the key ends done: no key is stuck for longer than a
+//!    lease.
+//! 6. A 2xx to a webhook means that every message in it is done.
+//!
+//! # What is not
+//!
+//! * That two handlers never execute at the same instant: a process that is paused for longer than
+//!   its lease goes on when it wakes. It cannot record; it can still call others. Pass the key and
+//!   the [token](store::Token) on to them.
+//! * That every success of a handler reaches its caller: where the record is not confirmed, the
+//!   caller is told to come again, and gets it then.
+//! * Anything past retention: a repeat that comes later is a first message.
+//!
+//! # Features
+//!
+//! | feature | default | gives |
+//! | --- | --- | --- |
+//! | `sqlite` | yes | the embedded store: one file, no server |
+//! | `postgres` | no | the store for production |
+//! | `verify` | yes | the senders' signature schemes |
+//! | `xml` | yes | senders with XML bodies |
+//! | `axum` | no | the path before `nest` cut off its prefix |
+//! | `testing` | no | the store contract as a suite of named tests |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
