@@ -9,7 +9,7 @@ mod locked;
 mod moment;
 mod row;
 mod shard;
-mod store;
+pub(crate) mod store;
 mod table;
 
 pub use store::MemoryStore;

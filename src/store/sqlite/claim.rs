@@ -1,0 +1,160 @@
+//! Claims: the statement that grants, and the look at why it did not.
+
+use std::time::Duration;
+
+use rusqlite::{Row, named_params};
+
+use crate::error::Error;
+use crate::fingerprint::Fingerprint;
+use crate::key::{Conversation, Key};
+use crate::store::contract::{Claim, Lease, Nonce, Token, Verdict, Wanted};
+use crate::store::sqlite::batch::Batch;
+use crate::store::sqlite::clock::Moment;
+use crate::store::sqlite::conversation;
+use crate::store::sqlite::job::{Abandoned, Work};
+use crate::store::sqlite::kept;
+
+/// A claim of all keys of one request.
+pub(super) struct ClaimWork {
+    nonce: Nonce,
+    lease: Duration,
+    asked: Vec<Asked>,
+}
+
+/// One key, with its digests made on the caller's thread.
+struct Asked {
+    key: Key,
+    digest: kept::Digest,
+    conversation: Option<(Conversation, kept::Digest)>,
+    fingerprint: Option<Fingerprint>,
+}
+
+/// What the writer found for one key; the caller makes it a verdict.
+pub(super) enum Found {
+    Granted { token: Token, attempt: u32 },
+    Running { remaining: Duration },
+    Other { first: Fingerprint },
+    Done { record: Vec<u8> },
+}
+
+impl ClaimWork {
+    pub(super) fn new(claim: &Claim) -> Self {
+        Self {
+            nonce: claim.nonce,
+            lease: claim.lease,
+            asked: claim.wanted.iter().map(Asked::new).collect(),
+        }
+    }
+}
+
+impl Work for ClaimWork {
+    type Answer = Vec<Found>;
+
+    const ABANDONED: Abandoned = Abandoned::Drop;
+
+    fn perform(&self, batch: &mut Batch<'_>) -> Result<Vec<Found>, Error> {
+        let now = Moment::now();
+        let claim = |asked| self.claim(batch, asked, now);
+        self.asked.iter().map(claim).collect()
+    }
+}
+
+impl ClaimWork {
+    fn claim(&self, batch: &mut Batch<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
+        let offered = batch.next_token()?;
+        let granted = batch.row(
+            GRANT,
+            named_params! {
+                ":key": asked.digest,
+                ":channel": asked.key.channel(),
+                ":scope": asked.key.scope(),
+                ":id": asked.key.id(),
+                ":conversation": asked.conversation.as_ref().map(|(_, digest)| digest),
+                ":fingerprint": asked.fingerprint.as_ref().map(Fingerprint::as_bytes),
+                ":token": offered.number(),
+                ":nonce": self.nonce.as_bytes(),
+                ":now": now.column(),
+                ":until": now.plus(self.lease).column(),
+            },
+            |row| Ok((Token::new(row.get(0)?), row.get(1)?)),
+        )?;
+        let Some((token, attempt)) = granted else {
+            return look(batch, asked, now);
+        };
+        if token == offered {
+            batch.spend(token);
+            if let (1, Some((conversation, digest))) = (attempt, &asked.conversation) {
+                conversation::open(batch, conversation, digest, now)?;
+            }
+        }
+        Ok(Found::Granted { token, attempt })
+    }
+}
+
+/// The row that stood in the way. It is there: nobody else writes while the transaction is open.
+fn look(batch: &Batch<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
+    let found = batch.row(LOOK, [&asked.digest], |row| Ok(read(row, asked, now)))?;
+    found.ok_or_else(|| Error::unavailable("the key's row went away within the transaction"))?
+}
+
+fn read(row: &Row<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
+    if let (Some(first), Some(this)) = (kept::fingerprint(row)?, &asked.fingerprint)
+        && first.differs_from(this).is_some()
+    {
+        return Ok(Found::Other { first });
+    }
+    Ok(match kept::state(row)? {
+        kept::State::Running { until } => Found::Running {
+            remaining: now.until(until),
+        },
+        kept::State::Done { record } => Found::Done { record },
+    })
+}
+
+impl Asked {
+    fn new(wanted: &Wanted) -> Self {
+        let conversation = wanted.conversation.as_ref();
+        Self {
+            key: wanted.key.clone(),
+            digest: kept::digest(&wanted.key),
+            conversation: conversation.map(|c| (c.clone(), kept::conversation_digest(c))),
+            fingerprint: wanted.fingerprint,
+        }
+    }
+}
+
+impl Found {
+    /// The answer for `key`, whose record is read here and not on the writer's thread.
+    pub(super) fn verdict(self, key: &Key) -> Result<Verdict, Error> {
+        Ok(match self {
+            Self::Granted { token, attempt } => {
+                Verdict::Run(Lease::new(key.clone(), token, attempt))
+            }
+            Self::Running { remaining } => Verdict::Running { remaining },
+            Self::Other { first } => Verdict::Other { first },
+            Self::Done { record } => Verdict::Replay(kept::record(&record)?),
+        })
+    }
+}
+
+/// Inserts the row, or takes it over if it is running and lapsed, or finds it running under the
+/// same nonce and gives it once more. No row comes back where another holds it or it is done.
+const GRANT: &str = "
+INSERT INTO idempotency_claims AS mine
+    (key, channel, scope, id, conversation, fingerprint,
+     state, attempt, token, nonce, claimed_at, leased_until)
+VALUES
+    (:key, :channel, :scope, :id, :conversation, :fingerprint,
+     'running', 1, :token, :nonce, :now, :until)
+ON CONFLICT (key) DO UPDATE SET
+    token        = iif(mine.nonce = :nonce, mine.token, :token),
+    attempt      = iif(mine.nonce = :nonce, mine.attempt, mine.attempt + 1),
+    fingerprint  = iif(mine.nonce = :nonce, mine.fingerprint, :fingerprint),
+    claimed_at   = iif(mine.nonce = :nonce, mine.claimed_at, :now),
+    nonce        = :nonce,
+    leased_until = :until
+WHERE mine.state = 'running' AND (mine.nonce = :nonce OR mine.leased_until <= :now)
+RETURNING token, attempt";
+
+const LOOK: &str = "
+SELECT state, leased_until, record, fingerprint FROM idempotency_claims WHERE key = ?1";

@@ -1,0 +1,138 @@
+//! Sweeping: rows whose retention has ended go, a few at a time.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
+
+use crate::error::Error;
+use crate::store::sqlite::batch::Batch;
+use crate::store::sqlite::clock::Moment;
+use crate::store::sqlite::conversation;
+use crate::store::sqlite::fault;
+use crate::store::sqlite::job::{Abandoned, Work};
+
+/// What one step of sweeping did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Swept {
+    pub(super) removed: u64,
+    pub(super) rest: Rest,
+}
+
+/// Whether more is to be swept now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    None,
+    Some,
+}
+
+/// One step of sweeping that somebody asked for.
+pub(super) struct SweepWork {
+    pub(super) limit: u64,
+}
+
+impl Work for SweepWork {
+    type Answer = Swept;
+
+    const ABANDONED: Abandoned = Abandoned::Drop;
+
+    fn perform(&self, batch: &mut Batch<'_>) -> Result<Swept, Error> {
+        step(batch, self.limit, LONGEST)
+    }
+}
+
+/// Removes up to `limit` rows, and stops early if they take longer than `longest`, apart from the
+/// few that it has begun: the calls behind come first.
+///
+/// A row under `Keep::Conversation` whose conversation went on is looked at again when its time
+/// has come by what is known now.
+pub(super) fn step(batch: &Batch<'_>, limit: u64, longest: Duration) -> Result<Swept, Error> {
+    let began = Instant::now();
+    let mut removed = 0;
+    while removed < limit && began.elapsed() < longest {
+        let now = Moment::now();
+        let at_once = CHUNK.min(limit - removed);
+        let due = batch.rows(DUE, params![now.column(), column(at_once)], |row| {
+            Ok(Due {
+                number: row.get(0)?,
+                conversation: row.get(1)?,
+                idle: row.get(2)?,
+            })
+        })?;
+        for row in &due {
+            removed += u64::from(sweep(batch, row, now)?);
+        }
+        if column(at_once) > column_of(due.len()) {
+            return Ok(Swept {
+                removed,
+                rest: Rest::None,
+            });
+        }
+    }
+    Ok(Swept {
+        removed,
+        rest: Rest::Some,
+    })
+}
+
+/// Whether there is anything to sweep. Writes nothing and takes no lock.
+pub(super) fn is_due(connection: &Connection) -> Result<bool, Error> {
+    let look = || {
+        connection
+            .prepare_cached(IS_DUE)?
+            .query_row([Moment::now().column()], |row| row.get(0))
+    };
+    look().map_err(fault::of_call)
+}
+
+struct Due {
+    number: i64,
+    conversation: Option<Vec<u8>>,
+    idle: Option<i64>,
+}
+
+/// Removes the row, or puts it off. Gives whether it was removed.
+fn sweep(batch: &Batch<'_>, row: &Due, now: Moment) -> Result<bool, Error> {
+    if let (Some(digest), Some(idle)) = (&row.conversation, row.idle)
+        && let Some(latest) = conversation::latest(batch, digest)?
+    {
+        let idle = Duration::from_millis(u64::try_from(idle).unwrap_or(0));
+        let expires = latest.plus(idle);
+        if expires > now {
+            batch.execute(PUT_OFF, params![row.number, expires.column()])?;
+            return Ok(false);
+        }
+    }
+    batch.execute(REMOVE, [row.number])?;
+    if let Some(digest) = &row.conversation {
+        conversation::leave(batch, digest)?;
+    }
+    Ok(true)
+}
+
+fn column(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn column_of(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// How many rows are read at once.
+const CHUNK: u64 = 16;
+
+/// How long a step lasts where nothing else says so.
+pub(super) const LONGEST: Duration = Duration::from_millis(2);
+
+const DUE: &str = "
+SELECT number, conversation, idle FROM idempotency_claims
+WHERE expires_at <= ?1 AND state = 'done'
+ORDER BY expires_at LIMIT ?2";
+
+const IS_DUE: &str = "
+SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE expires_at <= ?1)";
+
+const PUT_OFF: &str = "
+UPDATE idempotency_claims SET expires_at = ?2 WHERE number = ?1";
+
+const REMOVE: &str = "
+DELETE FROM idempotency_claims WHERE number = ?1";
