@@ -19,10 +19,10 @@ mod reader;
 mod renew;
 mod schema;
 mod settle;
-mod store;
+pub(crate) mod store;
 mod sweep;
 mod sweeper;
-mod thread;
+pub(crate) mod thread;
 mod writer;
 
 pub use options::SqliteOptions;
