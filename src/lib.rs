@@ -109,6 +109,8 @@ mod pace;
 mod path;
 mod policy;
 mod problem;
+#[cfg(doctest)]
+mod readme;
 mod record;
 mod reply;
 mod service;

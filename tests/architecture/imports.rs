@@ -16,7 +16,7 @@ const LEVELS: [&[&str]; 10] = [
     &["flow", "run", "detach"],
     &["service", "inbox", "testing"],
     &["layer"],
-    &["lib"],
+    &["lib", "readme"],
 ];
 
 type Module = Vec<String>;
