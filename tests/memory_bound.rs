@@ -1,12 +1,17 @@
 //! What the memory store does where its bound is reached, and that rows leave when their time ends.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use tower::{Layer, Service, service_fn};
+use tower_idempotency::channel::IdempotencyKey;
 use tower_idempotency::store::{Claim, MemoryStore, Nonce, Sight, Store, Verdict, Wanted};
-use tower_idempotency::{Error, Keep, Key, Record, Whole};
+use tower_idempotency::{Error, IdempotencyLayer, Keep, Key, Record, Whole};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -103,6 +108,30 @@ async fn records_are_bounded_in_bytes() {
     tokio::time::advance(MINUTE).await;
     claim(&store, &[3]).await.unwrap();
     assert_eq!(store.bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_record_holds_its_own_bytes_and_not_the_buffer_that_they_came_in() {
+    let buffer = Bytes::from(vec![b'1'; 1 << 20]);
+    let (body, value) = (buffer.slice(..10), buffer.slice(10..20));
+    let service = service_fn(move |_| {
+        let value = HeaderValue::from_maybe_shared(value.clone()).unwrap();
+        let response = Response::builder().header("x-a", value);
+        let response = response.body(Full::new(body.clone())).unwrap();
+        async { Ok::<_, Infallible>(response) }
+    });
+    let layer = IdempotencyLayer::new(MemoryStore::new(), IdempotencyKey::unscoped());
+    let mut service = layer.layer(service);
+    let request = || {
+        let request = Request::post("/").header("idempotency-key", "k");
+        request.body(Full::<Bytes>::default()).unwrap()
+    };
+    service.call(request()).await.unwrap();
+    let replay = service.call(request()).await.unwrap();
+    assert_eq!(replay.headers()["x-a"], "1111111111");
+    drop((service, replay));
+    assert!(buffer.is_unique());
+    drop(layer);
 }
 
 #[tokio::test(start_paused = true)]

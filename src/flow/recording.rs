@@ -1,8 +1,9 @@
 //! What of an answer becomes its record.
 
-use http::HeaderMap;
+use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderName};
 use http::response::Parts;
+use http::{HeaderMap, HeaderValue};
 
 use crate::channel::contract::Ack;
 use crate::policy::Options;
@@ -11,7 +12,7 @@ use crate::record::{Record, Whole};
 /// The record of an answer that was read whole.
 pub(crate) fn whole_record(options: &Options, parts: &Parts, whole: &Whole) -> Record {
     let headers = recorded_headers(options, &parts.headers);
-    Record::new(parts.status, headers, whole.clone())
+    Record::new(parts.status, headers, packed_body(whole))
 }
 
 /// The record of an answer whose body is not kept.
@@ -42,13 +43,35 @@ pub(crate) fn ack_record(ack: &Ack) -> Record {
 /// cookies are never stored.
 pub(crate) fn recorded_headers(options: &Options, headers: &HeaderMap) -> HeaderMap {
     let named = connection_options(headers);
+    let mut piece = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
     let mut recorded = HeaderMap::with_capacity(headers.keys_len());
     for (name, value) in headers {
         if !options.not_replayed.contains(name) && !named.contains(name) {
-            recorded.append(name.clone(), value.clone());
+            let copy = HeaderValue::from_maybe_shared(packed(&mut piece, value.as_bytes()));
+            let mut copy = copy.unwrap_or_else(|_| value.clone());
+            copy.set_sensitive(value.is_sensitive());
+            recorded.append(name.clone(), copy);
         }
     }
     recorded
+}
+
+/// A copy of a body in one piece of its size.
+pub(crate) fn packed_body(whole: &Whole) -> Whole {
+    let mut piece = BytesMut::with_capacity(whole.frames.iter().map(Bytes::len).sum());
+    let frames = whole.frames.iter();
+    Whole {
+        frames: frames.map(|frame| packed(&mut piece, frame)).collect(),
+        trailers: whole.trailers.clone(),
+        sized: whole.sized,
+    }
+}
+
+/// What an answer is made of are mostly slices of larger pieces, such as the read buffer of a
+/// connection, and a record would hold those as long as it lives.
+fn packed(piece: &mut BytesMut, bytes: &[u8]) -> Bytes {
+    piece.extend_from_slice(bytes);
+    piece.split().freeze()
 }
 
 /// The fields that `Connection` names belong to this connection only (RFC 9110, section 7.6.1).
@@ -64,8 +87,6 @@ fn connection_options(headers: &HeaderMap) -> Vec<HeaderName> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]

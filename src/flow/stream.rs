@@ -19,7 +19,7 @@ use crate::error::BoxError;
 use crate::flow::context::Context;
 use crate::flow::ending::{Confirmed, Ended, Ending};
 use crate::flow::keep::keeping;
-use crate::flow::recording::recorded_headers;
+use crate::flow::recording::{packed_body, recorded_headers};
 use crate::policy::{OnUnconfirmed, Options, Outcome, outcome_at_end};
 use crate::record::{Record, Whole};
 use crate::store::contract::Store;
@@ -112,7 +112,7 @@ async fn pass_on<S, C, R>(
     };
     let (outcome, record, held, last) = match flowed {
         Ok(Flowed::Whole(whole, held)) => {
-            let record = Record::new(status, headers, whole);
+            let record = Record::new(status, headers, packed_body(&whole));
             (at_end(&held), record, held, Last::End)
         }
         Ok(Flowed::TooLargeToTheEnd(held)) => (
