@@ -82,6 +82,12 @@ impl Claimed {
         true
     }
 
+    /// Whether the handler gave single messages back: then no success is told to the caller.
+    pub(crate) fn gives_some_back(&self) -> bool {
+        let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.contains(&Some(Disposition::Release))
+    }
+
     /// What was said about the message at a place.
     pub(crate) fn said(&self, at: usize) -> Option<Disposition> {
         let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);

@@ -94,6 +94,8 @@
 
 mod body;
 mod canonical;
+#[cfg(any(test, feature = "testing"))]
+mod chance;
 pub mod channel;
 mod claimed;
 mod coding;

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_idempotency::channel::IdempotencyKey;
 use tower_idempotency::store::MemoryStore;
-use tower_idempotency::{BoxError, IdempotencyLayer, RequestBody};
+use tower_idempotency::{BoxError, Claimed, Disposition, IdempotencyLayer, RequestBody};
 
 type Layered = IdempotencyLayer<MemoryStore, IdempotencyKey>;
 type Frames = std::pin::Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BoxError>> + Send>>;
@@ -195,4 +195,52 @@ async fn a_body_that_is_ready_is_recorded_before_its_head_goes_out() {
     drop(first);
     let replay = service.oneshot(post("k")).await.unwrap();
     assert_eq!(replay.into_body().collect().await.unwrap().to_bytes(), "ab");
+}
+
+/// Answers in pieces for two seconds, and gives its message back after `delay`.
+fn gives_back(
+    request: &Request<RequestBody<Empty<Bytes>>>,
+    delay: Duration,
+) -> Response<StreamBody<Frames>> {
+    let claimed = request.extensions().get::<Claimed>().unwrap().clone();
+    let give_back = move || {
+        for message in claimed.messages() {
+            assert!(claimed.settle(message.key(), Disposition::Release));
+        }
+    };
+    if delay.is_zero() {
+        give_back();
+        let frames = stream::once(sleep(Duration::from_secs(2))).map(|()| Ok(text("a")));
+        return Response::new(StreamBody::new(Box::pin(frames)));
+    }
+    let frames = stream::once(async move {
+        sleep(delay).await;
+        give_back();
+        Ok(text("a"))
+    });
+    let rest = stream::once(sleep(Duration::from_secs(2))).map(|()| Ok(text("b")));
+    Response::new(StreamBody::new(Box::pin(frames.chain(rest))))
+}
+
+fn text(text: &'static str) -> Frame<Bytes> {
+    Frame::data(Bytes::from_static(text.as_bytes()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_given_back_before_the_head_makes_the_answer_no_success() {
+    let service =
+        service_fn(
+            |request| async move { Ok::<_, Infallible>(gives_back(&request, Duration::ZERO)) },
+        );
+    let answer = layer().layer(service).oneshot(post("k")).await.unwrap();
+    assert!(!answer.status().is_success(), "{}", answer.status());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_given_back_behind_the_head_breaks_the_answer_off() {
+    let service = service_fn(|request| async move {
+        Ok::<_, Infallible>(gives_back(&request, Duration::from_secs(1)))
+    });
+    let answer = layer().layer(service).oneshot(post("k")).await.unwrap();
+    assert!(answer.into_body().collect().await.is_err());
 }

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use http::Response;
 use http::request::Parts;
+#[cfg(not(any(test, feature = "testing")))]
+use rand::random;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::body::response::ResponseBody;
+#[cfg(any(test, feature = "testing"))]
+use crate::chance::random;
 use crate::channel::contract::{Channel, Terms};
 use crate::channel::path::path_of;
 use crate::delivery::Delivery;
@@ -206,7 +210,7 @@ async fn wait<S: Store, C: Channel>(context: &Context<S, C>, key: &Key, deadline
         if let Some(end) = context.underway.end_of(key) {
             return timeout_at(deadline, end.cancelled()).await.is_ok();
         }
-        let next = Instant::now() + look_again_after(looks, rand::random());
+        let next = Instant::now() + look_again_after(looks, random());
         if next > deadline {
             return false;
         }

@@ -115,7 +115,7 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
             }
         };
         let is_recorded = ended.outcome != Outcome::Release;
-        let partly = ending.releases_some();
+        let partly = ending.claimed.gives_some_back();
         let confirmed = ending.settle(self.context, ended).await;
         let response = Response::from_parts(parts, body);
         if is_recorded {

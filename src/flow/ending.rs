@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+#[cfg(not(any(test, feature = "testing")))]
+use rand::random;
 use tokio::time::{Instant, sleep};
 
+#[cfg(any(test, feature = "testing"))]
+use crate::chance::random;
 use crate::channel::contract::{Ack, Channel};
 use crate::claimed::Claimed;
 use crate::flow::context::Context;
@@ -53,13 +57,6 @@ pub(crate) struct Ending {
 impl Ending {
     pub(crate) fn holds(&self) -> Vec<Hold> {
         self.leases.iter().map(Lease::hold).collect()
-    }
-
-    /// Whether the handler gave single messages back.
-    pub(crate) fn releases_some(&self) -> bool {
-        (0..self.leases.len())
-            .filter_map(|at| self.claimed.said(at))
-            .any(|said| obey(said, self.keep) == Outcome::Release)
     }
 
     /// Ends the run, as the handler said for single messages and as `ended` says for the rest.
@@ -127,7 +124,7 @@ async fn settle_in_the_background<S: Store, C: Channel>(
     let began = Instant::now();
     let mut tries = 0;
     while began.elapsed() < give_up_settling_after(lease) {
-        sleep(settle_again_after(tries, rand::random())).await;
+        sleep(settle_again_after(tries, random())).await;
         tries += 1;
         if let Ok(settled) = context.within(context.store.settle(settlements)).await {
             count(context, settlements, &settled);

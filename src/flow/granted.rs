@@ -37,12 +37,13 @@ impl Granted {
         self.leases.iter().map(|(_, lease)| lease.hold()).collect()
     }
 
-    /// While another run has one of the messages, the answer will be no success, so its head
-    /// cannot go out before the end.
-    pub(crate) fn head(&self) -> Head {
-        match self.busy {
-            Some(_) => Head::WaitsForTheEnd,
-            None => Head::MayGoFirst,
+    /// While another run has one of the messages, or the handler gave one back, the answer will
+    /// be no success, so its head cannot go out before the end.
+    pub(crate) fn head(&self, claimed: &Claimed) -> Head {
+        if self.busy.is_some() || claimed.gives_some_back() {
+            Head::WaitsForTheEnd
+        } else {
+            Head::MayGoFirst
         }
     }
 }

@@ -109,7 +109,7 @@ pub(crate) async fn run<S, C, Svc, B, R>(
     (context, asked): (&Context<S, C>, &Asked<'_>),
     inner: Inner<Svc>,
     request: Request<RequestBody<B>>,
-    head: Head,
+    head: impl Fn() -> Head + Send + Sync,
 ) -> Produced<R, Svc::Error>
 where
     S: Store,
@@ -124,7 +124,7 @@ where
     context.counters.runs.one();
     let produce = async {
         match inner.call(request).await {
-            Ok(response) => read_answer(&context.options, asked, response, head).await,
+            Ok(response) => read_answer(&context.options, asked, response, head()).await,
             Err(error) => Produced::Failed(error),
         }
     };

@@ -107,7 +107,8 @@ where
     let request = protected_request(&context, (head, read), &claimed);
     let (context, asked) = (&context, &asked);
     Box::pin(async move {
-        let run = run((context, asked), inner, request, granted.head());
+        let head = || granted.head(&claimed);
+        let run = run((context, asked), inner, request, head);
         let produced = keeping(context, || granted.holds(), run).await;
         conclude((context, asked), granted, claimed, produced).await
     })

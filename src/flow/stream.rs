@@ -132,9 +132,14 @@ async fn pass_on<S, C, R>(
         }
     };
     let record = Some(Arc::new(record));
+    let gave_back = ending.claimed.gives_some_back();
     let confirmed = ending.settle(context, Ended { outcome, record }).await;
     let (held, last) = match outcome {
         Outcome::Release => (held, last),
+        Outcome::Record(_) if gave_back => {
+            let error = "the handler gave a message of the request back";
+            (None, Last::Failed(error.into()))
+        }
         Outcome::Record(_) => finish(confirmed, context.options.on_unconfirmed, (held, last)),
     };
     if let Some(frame) = held {

@@ -4,6 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(not(any(test, feature = "testing")))]
+use rand::random;
+
+#[cfg(any(test, feature = "testing"))]
+use crate::chance::random;
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::key::{Conversation, Key};
@@ -116,7 +121,7 @@ pub struct Nonce([u8; 16]);
 impl Nonce {
     /// A fresh nonce.
     pub fn random() -> Self {
-        Self(rand::random())
+        Self(random())
     }
 
     /// The bytes, for a store to keep.

@@ -6,3 +6,5 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "any other answer is wrong")]
 
 pub mod store;
+
+pub use crate::chance::seed;

@@ -7,7 +7,7 @@ use crate::source::Source;
 
 /// From the ground up. A module at the top of `src` belongs to one level.
 const LEVELS: [&[&str]; 10] = [
-    &["error", "trace", "counts", "path"],
+    &["error", "trace", "chance", "counts", "path"],
     &["key", "record", "delivery", "fingerprint", "canonical"],
     &["body", "channel", "verify", "store", "underway"],
     &["policy", "pace"],
