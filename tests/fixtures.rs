@@ -17,25 +17,6 @@ use tower_idempotency::{Delivery, Key};
 
 use senders::channel;
 
-/// Senders whose requests are here and whose channel is not.
-const WITHOUT_A_CHANNEL: [&str; 15] = [
-    "bird",
-    "chatwoot",
-    "cloudevents",
-    "discord_interactions",
-    "discord_webhook_events",
-    "google_chat",
-    "infobip",
-    "instagram",
-    "intercom",
-    "line",
-    "messenger",
-    "sunshine",
-    "teams",
-    "viber",
-    "vonage",
-];
-
 #[derive(Deserialize)]
 struct Case {
     file: String,
@@ -172,11 +153,10 @@ fn what_looks_alike_has_other_keys() {
 }
 
 #[test]
-fn every_sender_has_a_channel_or_is_named() {
+fn every_sender_has_a_channel() {
     let text = fs::read("tests/fixtures/manifest.json").unwrap();
     let cases: Vec<Case> = serde_json::from_slice(&text).unwrap();
     assert_eq!(cases.len(), 180);
-    let senders: BTreeSet<_> = cases.iter().map(|case| case.channel.as_str()).collect();
-    let without = senders.into_iter().filter(|name| channel(name).is_none());
-    assert_eq!(without.collect::<Vec<_>>(), WITHOUT_A_CHANNEL);
+    let mut without = cases.iter().filter(|case| channel(&case.channel).is_none());
+    assert_eq!(without.next().map(|case| &case.channel), None);
 }

@@ -94,7 +94,10 @@ fn an_ack_is_in_the_words_of_the_sender() {
             assert_eq!(kind, sender.ack.content_type, "{}", sender.channel);
             // An interaction of Discord's has no ack of its own: the table describes it in words.
             if sender.channel != "discord_interactions" {
-                assert_eq!(ack.body, sender.ack.body, "{}", sender.channel);
+                // To an interaction of Discord the only ack is that the answer comes later.
+                let later = (sender.channel == "discord_interactions").then_some(r#"{"type":5}"#);
+                let body = later.unwrap_or(&sender.ack.body);
+                assert_eq!(ack.body, body, "{}", sender.channel);
             }
         }
     }

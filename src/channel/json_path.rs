@@ -94,7 +94,7 @@ impl JsonPath {
     /// with a caret under the character.
     pub fn new(name: &str, path: &str) -> Result<Self, Error> {
         let channel = Self {
-            base: Base::new(Terms::webhook(name), &[]),
+            base: Base::new(Terms::webhook(name), &[""; 0]),
             text: path.to_owned(),
             path: Path::parse(path)?,
             parts: vec![Path::parse("@")?],

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::request::Parts;
 
-use crate::channel::contract::{Reason, Refusal, Terms};
+use crate::channel::contract::{Refusal, Terms};
 use crate::channel::json::found::{Found, Message};
-use crate::channel::json::reader::{Base, Reader, by_reader};
+use crate::channel::json::reader::{Base, Reader, by_reader, scope_at};
 use crate::channel::json::tree::Node;
 use crate::channel::when::seconds;
 use crate::record::Keep;
@@ -109,10 +109,10 @@ by_reader!(WhatsApp);
 
 /// What happened at one phone number.
 fn value(value: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal> {
-    let scope = value.at("metadata").at("phone_number_id").text();
+    let number = value.at("metadata").at("phone_number_id");
     for (kind, list) in value.members() {
         for event in list.elements() {
-            add(kind, event, scope, found)?;
+            add(kind, event, number, found)?;
         }
     }
     Ok(())
@@ -122,14 +122,14 @@ fn value(value: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal> {
 fn add(
     kind: &str,
     event: Node<'_>,
-    scope: Option<&str>,
+    number: Node<'_>,
     found: &mut Found<'_>,
 ) -> Result<(), Refusal> {
     let Some(id) = event.at("id").text() else {
         return Ok(());
     };
     let message = Message {
-        scope: scope.ok_or_else(no_number)?,
+        scope: scope_at(number, "phone_number_id")?,
         id: &[id],
         conversation: event.first_text(other_party(kind, event)),
         sent_at: event.at("timestamp").text().and_then(seconds),
@@ -166,8 +166,4 @@ fn other_party(kind: &str, event: Node<'_>) -> &'static [&'static str] {
         "calls" => &["from", "from_user_id"],
         _ => &[],
     }
-}
-
-fn no_number() -> Refusal {
-    Refusal::new(Reason::MissingScope, "the body has no `phone_number_id`")
 }

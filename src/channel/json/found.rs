@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::SystemTime;
 
 use foldhash::quality::RandomState;
+use smallvec::SmallVec;
 
 use crate::channel::contract::Refusal;
 use crate::channel::json::fault::Spans;
@@ -84,6 +85,20 @@ impl<'c> Found<'c> {
             self.entries.push(place.entry());
         }
         Ok(())
+    }
+
+    /// Adds a message whose id has these parts, unless one of them is missing: it has no id then.
+    pub(crate) fn add_whole<const N: usize>(
+        &mut self,
+        place: Node<'_>,
+        id: [Option<&str>; N],
+        message: Message<'_>,
+    ) -> Result<(), Refusal> {
+        let id: Option<SmallVec<[&str; 6]>> = id.into_iter().collect();
+        match id {
+            Some(id) => self.add(place, message.named(&id)),
+            None => Ok(()),
+        }
     }
 
     /// The conversation of the last message, if it is that one: people write several in a row.

@@ -6,7 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::request::Parts;
 
-use crate::channel::contract::{Concern, Refusal, Terms};
+use crate::channel::contract::{Concern, Reason, Refusal, Terms};
 use crate::channel::json::cut::cut;
 use crate::channel::json::fault::{Fault, Spans};
 use crate::channel::json::found::Found;
@@ -25,7 +25,7 @@ pub(crate) struct Base {
 
 impl Base {
     /// The defaults of a channel of this crate, and the places that it reads.
-    pub(crate) fn new(terms: Terms, reads: &[&str]) -> Self {
+    pub(crate) fn new<P: AsRef<str>>(terms: Terms, reads: &[P]) -> Self {
         Self {
             terms,
             shape: Shape::reading(reads),
@@ -63,6 +63,15 @@ pub(crate) trait Reader {
     fn not_json(&self, _line: usize, _column: usize) -> Result<(), Refusal> {
         Ok(())
     }
+}
+
+/// The scope that the body names at `place`, called `what`.
+///
+/// # Errors
+/// [`Reason::MissingScope`] if it does not.
+pub(crate) fn scope_at<'t>(place: Node<'t>, what: &str) -> Result<&'t str, Refusal> {
+    let missing = || Refusal::new(Reason::MissingScope, format!("the body has no `{what}`"));
+    place.text().ok_or_else(missing)
 }
 
 /// Whether a request concerns a channel whose messages are posted: all but safe methods do.

@@ -29,8 +29,8 @@ impl Shape {
         clippy::expect_used,
         reason = "the paths are constants of this crate, and a test builds every channel"
     )]
-    pub(crate) fn reading(paths: &[&str]) -> Self {
-        let parsed = paths.iter().map(|path| Path::parse(path));
+    pub(crate) fn reading<P: AsRef<str>>(paths: &[P]) -> Self {
+        let parsed = paths.iter().map(|path| Path::parse(path.as_ref()));
         let paths: Vec<_> = parsed.collect::<Result<_, _>>().expect("a constant path");
         Self::of(&paths)
     }

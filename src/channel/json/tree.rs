@@ -130,6 +130,11 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// Whether it is `true`.
+    pub(crate) fn is_true(self) -> bool {
+        matches!(self.value, Value::True)
+    }
+
     /// Whether it is an object.
     pub(crate) fn is_object(self) -> bool {
         matches!(self.value, Value::Map(_))
