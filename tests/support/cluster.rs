@@ -51,11 +51,8 @@ impl Cluster {
                 .arg(cluster.data()),
         );
         let mut file = fs::read_to_string(cluster.data().join("postgresql.conf")).unwrap();
-        file.push_str(&format!(
-            "\nlisten_addresses = ''\nunix_socket_directories = '{}'\n",
-            cluster.socket().display()
-        ));
-        for setting in settings {
+        let socket = format!("unix_socket_directories = '{}'", cluster.socket().display());
+        for setting in ["listen_addresses = ''", &socket].iter().chain(settings) {
             file.push_str(setting);
             file.push('\n');
         }

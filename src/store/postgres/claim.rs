@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::store::contract::{Nonce, Verdict, Wanted};
+use crate::store::contract::{Verdict, Wanted};
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
+use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
-use crate::store::postgres::stand::Stand;
+use crate::store::postgres::stand::{Round, Stand};
 use crate::store::postgres::text::readable;
 use crate::store::postgres::time;
 
@@ -20,16 +21,7 @@ pub(super) struct ClaimCall {
     pub(super) nonce: Id,
     pub(super) lease: Duration,
     pub(super) wanted: Vec<(Id, Wanted)>,
-}
-
-impl ClaimCall {
-    pub(super) fn new(nonce: Nonce, lease: Duration, wanted: Vec<(Id, Wanted)>) -> Self {
-        Self {
-            nonce: Id::of_nonce(nonce),
-            lease,
-            wanted,
-        }
-    }
+    pub(super) round: Round,
 }
 
 /// Serves claims. The answer for a key is `None` if it is to be claimed again.
@@ -43,9 +35,13 @@ impl Job for ClaimJob {
         call.wanted.len()
     }
 
-    async fn serve(&self, calls: &[ClaimCall]) -> Result<Answers<Self>, Fault> {
+    fn database(&self) -> &Database {
+        &self.0
+    }
+
+    async fn serve(&self, held: Held, calls: &[ClaimCall]) -> Result<Answers<Self>, Fault> {
         let asked = Asked::of(calls);
-        let mut stands = self.claim(&asked).await?;
+        let mut stands = self.claim(held, &asked).await?;
         self.take(&asked, &mut stands).await?;
         Ok(calls.iter().map(|call| answer(call, &stands)).collect())
     }
@@ -55,11 +51,12 @@ impl Job for ClaimJob {
 type Stands = HashMap<Id, (Id, Stand)>;
 
 impl ClaimJob {
-    async fn claim(&self, asked: &Asked<'_>) -> Result<Stands, Fault> {
+    async fn claim(&self, held: Held, asked: &Asked<'_>) -> Result<Stands, Fault> {
         let columns = Columns::of(&asked.keys);
         let rows = self
             .0
             .query(
+                Some(held),
                 &self.0.statements.claim,
                 &[
                     &columns.keys,
@@ -95,6 +92,7 @@ impl ClaimJob {
         let rows = self
             .0
             .query(
+                None,
                 &self.0.statements.take,
                 &[
                     &columns.keys,
@@ -120,7 +118,7 @@ impl ClaimJob {
 
 fn answer(call: &ClaimCall, stands: &Stands) -> Result<Vec<Option<Verdict>>, Error> {
     let verdict = |(id, wanted): &(Id, Wanted)| match stands.get(id) {
-        Some((asked, stand)) => stand.verdict(wanted, call.nonce, *asked),
+        Some((asked, stand)) => stand.verdict(wanted, (call.nonce, *asked), call.round),
         None => Ok(None),
     };
     call.wanted.iter().map(verdict).collect()

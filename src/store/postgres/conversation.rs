@@ -74,7 +74,7 @@ async fn number(
     statement: &Statement,
     parameters: &Parameters<'_>,
 ) -> Result<u64, Fault> {
-    let rows = database.query(statement, parameters).await?;
+    let rows = database.query(None, statement, parameters).await?;
     let Some(row) = rows.first() else {
         return Ok(0);
     };

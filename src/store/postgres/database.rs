@@ -1,9 +1,10 @@
 //! Statements on pooled connections.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{ClientWrapper, Pool};
+use tokio::time::sleep;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -26,6 +27,9 @@ pub(super) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 /// twice: claims carry a nonce, and what ends or extends a run carries its token.
 const TRIES: usize = 3;
 
+/// Before a statement that others were in the way of is sent again.
+const PAUSE: Duration = Duration::from_millis(20);
+
 impl Database {
     pub(super) fn new(pool: Pool, prepared: Prepared, statements: Statements) -> Self {
         Self {
@@ -41,13 +45,18 @@ impl Database {
     /// replaced and the statement is sent again.
     pub(super) async fn query(
         &self,
+        mut held: Option<Held>,
         statement: &Statement,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>, Fault> {
         let began = Instant::now();
         let mut tries = 1;
         loop {
-            let fault = match self.once(statement, parameters).await {
+            let first = match held.take() {
+                Some(held) => held,
+                None => self.connection().await?,
+            };
+            let fault = match self.once(first, statement, parameters).await {
                 Ok(rows) => return Ok(rows),
                 Err(fault) => fault,
             };
@@ -60,7 +69,9 @@ impl Database {
                     );
                     self.named.store(false, Ordering::Relaxed);
                 }
-                Cure::Unprepared | Cure::Repeat => {}
+                // Whoever was in the way gets on with it meanwhile.
+                Cure::Repeat => sleep(PAUSE.mul_f64(rand::random_range(0.5..2.0))).await,
+                Cure::Unprepared => {}
                 Cure::Apart | Cure::None => return Err(fault),
             }
             if tries == TRIES {
@@ -72,10 +83,10 @@ impl Database {
 
     async fn once(
         &self,
+        held: Held,
         statement: &Statement,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>, Fault> {
-        let held = self.connection().await?;
         let answer = match held.client() {
             Some(client) if self.is_prepared(statement) => {
                 named(client, statement, parameters).await

@@ -9,7 +9,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::error::Error;
+use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::{Cure, Fault, shared};
+use crate::store::postgres::held::Held;
 use crate::store::postgres::pace::Pace;
 
 /// What calls of one kind have in common: one statement serves many of them.
@@ -20,10 +22,14 @@ pub(super) trait Job: Send + Sync + 'static {
     /// How much of a statement's room a call takes; about its number of rows.
     fn weight(call: &Self::Call) -> usize;
 
+    /// Where statements are sent.
+    fn database(&self) -> &Database;
+
     /// Serves all calls by one statement: all are applied, or none. The answers come in the order
     /// of the calls; a call's own error is no failure of the statement.
     fn serve(
         &self,
+        held: Held,
         calls: &[Self::Call],
     ) -> impl Future<Output = Result<Answers<Self>, Fault>> + Send;
 }
@@ -86,19 +92,18 @@ impl<J: Job> Lanes<J> {
     /// Dropped in line, the call is not sent. Dropped while it is sent alone, its connection is
     /// closed. Dropped while it is sent together with others, it is served with them.
     pub(super) async fn ask(&self, call: J::Call) -> Answer<J> {
-        let asked = async {
-            match self.shared.enter(call) {
-                Entry::Alone(call, turn) => {
-                    let answer = self.shared.serve_one(&call).await;
-                    turn.end(J::weight(&call));
-                    answer
-                }
-                Entry::InLine(answer) => answer.await.unwrap_or_else(|_| Err(stopped())),
+        let shared = &self.shared;
+        match shared.enter(call) {
+            Entry::Alone(call, turn) => {
+                let answer = shared.within_limit(shared.serve_one(&call)).await;
+                turn.end(J::weight(&call));
+                answer?
             }
-        };
-        timeout(self.shared.limit, asked)
-            .await
-            .unwrap_or_else(|_| Err(overdue()))
+            Entry::InLine(answer) => match timeout(shared.limit, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(stopped())),
+                Err(_) => Err(overdue()),
+            },
+        }
     }
 }
 
@@ -130,25 +135,38 @@ impl<J: Job> Shared<J> {
         }
     }
 
+    /// Serves one call, on a connection of its own choice.
     async fn serve_one(&self, call: &J::Call) -> Answer<J> {
-        match self.job.serve(std::slice::from_ref(call)).await {
+        let served = async {
+            let held = self.job.database().connection().await?;
+            self.job.serve(held, std::slice::from_ref(call)).await
+        };
+        match served.await {
             Ok(mut answers) => answers.pop().unwrap_or_else(|| Err(stopped())),
             Err(fault) => Err(fault.error),
         }
     }
 
     /// Serves those that wait, again and again until nobody waits.
+    ///
+    /// The connection comes first: whoever gave up while it was waited for is not served.
     async fn serve_line(mut turn: Turn<J>) {
         let shared = Arc::clone(&turn.shared);
-        while let Some(Gathered {
-            calls,
-            callers,
-            weight,
-        }) = turn.gather()
-        {
-            let answers = timeout(shared.limit, shared.serve(&calls)).await;
+        while turn.is_wanted() {
+            let Ok(held) = shared
+                .within_limit(shared.job.database().connection())
+                .await
+            else {
+                continue;
+            };
+            let Gathered {
+                calls,
+                callers,
+                weight,
+            } = turn.gather();
+            let served = shared.within_limit(shared.serve(held, &calls)).await;
             shared.state().pace.note(weight, turn.began.elapsed());
-            match answers {
+            match served {
                 Ok(answers) => tell(callers, answers),
                 Err(_) => tell(callers, std::iter::repeat_with(|| Err(overdue()))),
             }
@@ -156,8 +174,16 @@ impl<J: Job> Shared<J> {
     }
 
     /// Serves some calls. If together they fail where one of them may be the cause, each by itself.
-    async fn serve(&self, calls: &[J::Call]) -> Answers<J> {
-        let fault = match self.job.serve(calls).await {
+    async fn serve(&self, held: Result<Held, Fault>, calls: &[J::Call]) -> Answers<J> {
+        let served = match held {
+            Ok(held) if calls.is_empty() => {
+                held.give_back();
+                Ok(Vec::new())
+            }
+            Ok(held) => self.job.serve(held, calls).await,
+            Err(fault) => Err(fault),
+        };
+        let fault = match served {
             Ok(answers) => return answers,
             Err(fault) => fault,
         };
@@ -174,6 +200,14 @@ impl<J: Job> Shared<J> {
                 shared(fault.error, calls.len()).map(Err).collect()
             }
         }
+    }
+
+    async fn within_limit<T>(&self, served: impl Future<Output = T> + Send) -> Result<T, Error> {
+        let began = Instant::now();
+        timeout(self.limit, served).await.map_err(|_| {
+            self.job.database().distrust(began);
+            overdue()
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State<J>> {
@@ -220,8 +254,22 @@ impl<J: Job> Turn<J> {
         }
     }
 
-    /// Takes those in line, as many as there is room for. With nobody in line the turn is over.
-    fn gather(&mut self) -> Option<Gathered<J>> {
+    /// Whether somebody waits. If not, the turn is over.
+    fn is_wanted(&mut self) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state();
+        // A caller that went away or ran out of time has been answered otherwise.
+        state.line.retain(|waiting| !waiting.caller.is_closed());
+        let wanted = !state.line.is_empty();
+        if !wanted {
+            state.leave(self.began);
+            self.holder = Holder::Nobody;
+        }
+        wanted
+    }
+
+    /// Takes those in line, as many as there is room for. The statement begins.
+    fn gather(&mut self) -> Gathered<J> {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.state();
         let mut gathered = Gathered {
@@ -232,7 +280,6 @@ impl<J: Job> Turn<J> {
         while gathered.weight < ROOM
             && let Some(waiting) = state.line.pop_front()
         {
-            // A caller that went away or ran out of time has been answered otherwise.
             if waiting.caller.is_closed() {
                 continue;
             }
@@ -241,13 +288,9 @@ impl<J: Job> Turn<J> {
             gathered.callers.push(waiting.caller);
         }
         state.leave(self.began);
-        if gathered.calls.is_empty() {
-            self.holder = Holder::Nobody;
-            return None;
-        }
         self.began = Instant::now();
         state.running.push(self.began);
-        Some(gathered)
+        gathered
     }
 }
 

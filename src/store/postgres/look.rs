@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::store::contract::Sight;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
+use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
 use crate::store::postgres::stand;
@@ -25,11 +26,18 @@ impl Job for LookJob {
         keys.len()
     }
 
-    async fn serve(&self, calls: &[Vec<Id>]) -> Result<Answers<Self>, Fault> {
+    fn database(&self) -> &Database {
+        &self.0
+    }
+
+    async fn serve(&self, held: Held, calls: &[Vec<Id>]) -> Result<Answers<Self>, Fault> {
         let mut keys: Vec<Id> = calls.iter().flatten().copied().collect();
         keys.sort_unstable();
         keys.dedup();
-        let rows = self.0.query(&self.0.statements.look, &[&keys]).await?;
+        let rows = self
+            .0
+            .query(Some(held), &self.0.statements.look, &[&keys])
+            .await?;
         let mut seen = HashMap::with_capacity(rows.len());
         for row in &rows {
             let key: Id = row.try_get(0).map_err(Fault::corrupt)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::store::contract::{Hold, Standing};
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
+use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
 use crate::store::postgres::time;
@@ -38,20 +39,28 @@ impl Job for RenewJob {
         call.holds.len()
     }
 
-    async fn serve(&self, calls: &[RenewCall]) -> Result<Answers<Self>, Fault> {
+    fn database(&self) -> &Database {
+        &self.0
+    }
+
+    async fn serve(&self, held: Held, calls: &[RenewCall]) -> Result<Answers<Self>, Fault> {
         let of_call = |call: &RenewCall| {
             let lease = call.lease;
             let held = move |(id, token): &(Id, i64)| (*id, *token, lease);
             call.holds.iter().map(held).collect::<Vec<_>>()
         };
-        let mut held: Vec<(Id, i64, i64)> = calls.iter().flat_map(of_call).collect();
-        held.sort_unstable();
-        let keys: Vec<Id> = held.iter().map(|(id, ..)| *id).collect();
-        let tokens: Vec<i64> = held.iter().map(|(_, token, _)| *token).collect();
-        let leases: Vec<i64> = held.iter().map(|(.., lease)| *lease).collect();
+        let mut all: Vec<(Id, i64, i64)> = calls.iter().flat_map(of_call).collect();
+        all.sort_unstable();
+        let keys: Vec<Id> = all.iter().map(|(id, ..)| *id).collect();
+        let tokens: Vec<i64> = all.iter().map(|(_, token, _)| *token).collect();
+        let leases: Vec<i64> = all.iter().map(|(.., lease)| *lease).collect();
         let rows = self
             .0
-            .query(&self.0.statements.renew, &[&keys, &tokens, &leases])
+            .query(
+                Some(held),
+                &self.0.statements.renew,
+                &[&keys, &tokens, &leases],
+            )
             .await?;
         let mut renewed = HashSet::with_capacity(rows.len());
         for row in &rows {

@@ -73,7 +73,8 @@ CREATE INDEX ON idempotency_conversation (due);
 
 -- Makes a row of each key that has none, and answers how every key stands. `free` marks rows that
 -- idempotency_take may take over. A key that is not in the answer was removed at this very moment:
--- to be claimed again. The caller sorts the keys, each once.
+-- to be claimed again. Of two answers for a key the later one counts. The caller sorts the keys,
+-- each once.
 CREATE FUNCTION idempotency_claim(
     keys uuid[], nonces uuid[], leases bigint[], channels text[], scopes text[], ids text[],
     fingerprints bytea[], conversation_keys uuid[], conversations text[]
@@ -83,6 +84,8 @@ CREATE FUNCTION idempotency_claim(
 ) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+    answered bigint;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
@@ -143,6 +146,21 @@ BEGIN
             (extract(epoch FROM l.lease_until - clock_timestamp()) * 1000000)::bigint,
             l.first, l.record
         FROM looked l WHERE l.state IS NOT NULL;
+    END IF;
+    GET DIAGNOSTICS answered = ROW_COUNT;
+    IF answered < cardinality(keys) THEN
+        -- Another made a row of the same key while this statement ran; a later one sees it.
+        RETURN QUERY SELECT t.key, t.state = 'done',
+            CASE t.state WHEN 'done' THEN coalesce(r.expires <= clock_timestamp(), false)
+            ELSE t.lease_until <= clock_timestamp() OR t.nonce = a.nonce END,
+            t.nonce, t.token, t.attempt,
+            (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
+            t.fingerprint, r.record
+        FROM unnest(keys, nonces) AS a (key, nonce)
+        CROSS JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
+        LEFT JOIN LATERAL (
+            SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r ON true
+        WHERE t.state = 'done' OR t.nonce <> a.nonce;
     END IF;
     IF conversation_keys IS NOT NULL THEN
         -- Only new messages extend a conversation: rows that this claim made.

@@ -8,6 +8,7 @@ use crate::record::Keep;
 use crate::store::contract::{End, Settled, Settlement};
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
+use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
 use crate::store::postgres::time;
@@ -84,11 +85,16 @@ impl Job for SettleJob {
         call.ends.iter().map(of_end).sum()
     }
 
-    async fn serve(&self, calls: &[SettleCall]) -> Result<Answers<Self>, Fault> {
+    fn database(&self) -> &Database {
+        &self.0
+    }
+
+    async fn serve(&self, held: Held, calls: &[SettleCall]) -> Result<Answers<Self>, Fault> {
         let columns = Columns::of(calls);
         let rows = self
             .0
             .query(
+                Some(held),
                 &self.0.statements.settle,
                 &[
                     &columns.keys,

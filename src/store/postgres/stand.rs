@@ -13,6 +13,13 @@ use crate::store::postgres::fault::Fault;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::time;
 
+/// Whether a key may be claimed again if its verdict is not clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    Early,
+    Last,
+}
+
 /// One row, as a claim saw it.
 pub(super) struct Stand {
     /// Whether the server says that the claim may take it over.
@@ -69,11 +76,14 @@ impl Stand {
 
     /// The verdict for an attempt; `None` if the key is to be claimed again. `asked` is the nonce
     /// under which the statement asked for this key: of two attempts it can ask for one only.
+    ///
+    /// A lapsed run that could not be taken over is being ended or taken over by somebody: soon it
+    /// is known by whom. With the last round it counts as running.
     pub(super) fn verdict(
         &self,
         wanted: &Wanted,
-        mine: Id,
-        asked: Id,
+        (mine, asked): (Id, Id),
+        round: Round,
     ) -> Result<Option<Verdict>, Error> {
         match &self.state {
             State::Running { nonce, .. } if *nonce == mine && (self.free || mine != asked) => {
@@ -84,7 +94,7 @@ impl Stand {
                 self.token,
                 self.attempt,
             )))),
-            State::Running { .. } if self.free => Ok(None),
+            State::Running { .. } if self.free && round == Round::Early => Ok(None),
             State::Running { remaining, .. } => {
                 Ok(Some(self.other(wanted).unwrap_or(Verdict::Running {
                     remaining: *remaining,

@@ -25,6 +25,7 @@ use crate::store::postgres::migrate;
 use crate::store::postgres::options::PostgresOptions;
 use crate::store::postgres::renew::{RenewCall, RenewJob};
 use crate::store::postgres::settle::{SettleCall, SettleJob};
+use crate::store::postgres::stand::Round;
 use crate::store::postgres::sweeper::{self, Sweep, Sweeper};
 
 /// The store in PostgreSQL: for production, and for any number of processes.
@@ -189,7 +190,16 @@ impl Store for PostgresStore {
                 sleep(Duration::from_millis(1 << round).mul_f64(rand::random_range(0.5..1.5)))
                     .await;
             }
-            let call = ClaimCall::new(claim.nonce, claim.lease, wanted);
+            let call = ClaimCall {
+                nonce: Id::of_nonce(claim.nonce),
+                lease: claim.lease,
+                wanted,
+                round: if round < ROUNDS - 1 {
+                    Round::Early
+                } else {
+                    Round::Last
+                },
+            };
             let answers = self.inner.claims.ask(call).await?;
             let missing = verdicts.iter_mut().filter(|verdict| verdict.is_none());
             for (place, answer) in missing.zip(answers) {
