@@ -22,6 +22,10 @@ mod given_up;
 mod gone;
 mod hand;
 mod lost;
+mod migrating;
+mod plans;
+mod pooler;
 #[path = "../support/proxy.rs"]
 mod proxy;
 mod server;
+mod sweeping;

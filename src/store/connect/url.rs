@@ -3,8 +3,12 @@
 use crate::error::Error;
 use crate::store::boxed::BoxStore;
 use crate::store::connect::memory;
+#[cfg(not(feature = "postgres"))]
+use crate::store::connect::no_postgres as postgres;
 #[cfg(not(feature = "sqlite"))]
 use crate::store::connect::no_sqlite as sqlite;
+#[cfg(feature = "postgres")]
+use crate::store::connect::postgres;
 #[cfg(feature = "sqlite")]
 use crate::store::connect::sqlite;
 
@@ -14,6 +18,7 @@ use crate::store::connect::sqlite;
 /// | --- | --- | --- |
 /// | `memory:` | [`MemoryStore`](crate::store::MemoryStore), with its defaults | |
 /// | `sqlite:chat.db`, `sqlite:/var/lib/chat.db` | `SqliteStore`: the path as it stands, not percent-decoded | `sqlite` |
+/// | `postgres://user:password@host/database` | `PostgresStore`, without TLS; its tables are made if they are not there | `postgres` |
 ///
 /// Does not block the thread. Dropping the future leaves nothing behind but, perhaps, a new and
 /// empty file.
@@ -32,8 +37,9 @@ pub async fn connect(url: &str) -> Result<BoxStore, Error> {
     match url.split_once(':') {
         Some(("memory", rest)) => memory::open(rest),
         Some(("sqlite", rest)) => sqlite::open(rest).await,
+        Some(("postgres" | "postgresql", _)) => postgres::open(url).await,
         Some(_) | None => Err(Error::misconfigured(
-            "a store's URL begins with `memory:` or `sqlite:`",
+            "a store's URL begins with `memory:`, `sqlite:` or `postgres:`",
         )),
     }
 }

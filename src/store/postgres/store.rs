@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use tokio::time::{sleep, timeout};
@@ -179,36 +179,25 @@ impl Store for PostgresStore {
         self.start_sweeper();
         let mut verdicts: Vec<Option<Verdict>> = Vec::new();
         verdicts.resize_with(claim.wanted.len(), || None);
+        let began = Instant::now();
         for round in 0..ROUNDS {
             let open = claim.wanted.iter().zip(&verdicts);
             let open = open.filter(|(_, verdict)| verdict.is_none());
             let wanted: Vec<(Id, Wanted)> = open.map(|(wanted, _)| with_id(wanted)).collect();
-            if wanted.is_empty() {
-                return Ok(verdicts.into_iter().flatten().collect());
+            if wanted.is_empty() || began.elapsed() > self.inner.options.limit {
+                break;
             }
-            if round > 0 {
-                sleep(Duration::from_millis(1 << round).mul_f64(rand::random_range(0.5..1.5)))
-                    .await;
-            }
-            let call = ClaimCall {
-                nonce: Id::of_nonce(claim.nonce),
-                lease: claim.lease,
-                wanted,
-                round: if round < ROUNDS - 1 {
-                    Round::Early
-                } else {
-                    Round::Last
-                },
-            };
-            let answers = self.inner.claims.ask(call).await?;
+            let answers = self.inner.claim_once(claim, wanted, round).await?;
             let missing = verdicts.iter_mut().filter(|verdict| verdict.is_none());
             for (place, answer) in missing.zip(answers) {
                 *place = answer;
             }
         }
-        Err(Error::unavailable(
-            "a key's row changed each time it was claimed",
-        ))
+        let changing = || Error::unavailable("a key's row changed each time it was claimed");
+        verdicts
+            .into_iter()
+            .collect::<Option<_>>()
+            .ok_or_else(changing)
     }
 
     async fn renew(&self, holds: &[Hold], lease: Duration) -> Result<Vec<Standing>, Error> {
@@ -271,6 +260,30 @@ impl Sweep for Inner {
 }
 
 impl Inner {
+    /// Claims what is open, from the second time on after a growing pause.
+    async fn claim_once(
+        &self,
+        claim: &Claim,
+        wanted: Vec<(Id, Wanted)>,
+        round: u32,
+    ) -> Result<Vec<Option<Verdict>>, Error> {
+        if round > 0 {
+            let pause = Duration::from_millis(1 << round);
+            sleep(pause.mul_f64(rand::random_range(0.5..1.5))).await;
+        }
+        let call = ClaimCall {
+            nonce: Id::of_nonce(claim.nonce),
+            lease: claim.lease,
+            wanted,
+            round: if round < ROUNDS - 1 {
+                Round::Early
+            } else {
+                Round::Last
+            },
+        };
+        self.claims.ask(call).await
+    }
+
     async fn within_limit<T>(
         &self,
         call: impl Future<Output = Result<T, Fault>> + Send,
