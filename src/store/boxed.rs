@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::key::{Conversation, Key};
 use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
 
-/// A store whose kind is chosen at run time, by [`connect`](crate::store::connect) or by hand.
+/// A store whose kind is chosen at run time, by [`connect`](crate::store::connect()) or by hand.
 ///
 /// Costs one allocation per call more than the store inside, and the choice of the call at run
 /// time; a clone is a reference count. What the store inside promises holds here as well.
