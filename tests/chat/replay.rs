@@ -40,6 +40,20 @@ async fn a_replay_after_a_kill_and_restart_is_the_first_answer() {
 }
 
 #[tokio::test]
+async fn the_records_are_in_the_store_that_database_url_names() {
+    let settings = [("DELAY_MS", "20"), ("DATABASE_URL", "memory:")];
+    let mut server = Server::start(&settings).await;
+    send(&server, "7f0c", "hello").await;
+    assert!(send(&server, "7f0c", "hello").await.is_replay());
+    server.kill().await;
+    server.restart().await;
+
+    let repeat = send(&server, "7f0c", "hello").await;
+    assert!(!repeat.is_replay(), "memory forgets when its process ends");
+    assert_eq!(server.count("messages").await, 2);
+}
+
+#[tokio::test]
 async fn the_same_text_under_a_new_key_is_a_new_message() {
     let server = Server::start(&[("DELAY_MS", "20")]).await;
     let first = send(&server, "7f0c", "ok").await;
