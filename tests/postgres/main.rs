@@ -10,6 +10,8 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod child;
+mod clock;
 #[path = "../support/cluster.rs"]
 #[expect(dead_code, reason = "benches use the rest")]
 mod cluster;
@@ -29,3 +31,4 @@ mod pooler;
 mod proxy;
 mod server;
 mod sweeping;
+mod two_processes;
