@@ -28,6 +28,7 @@ const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 /// | scope | none: ids are unique in all of GitHub |
 /// | conversation, time | none |
 /// | waits | up to 8 s of the 10 s that GitHub waits |
+/// | repeats | never by itself; by hand, with the same id |
 /// | keeps | three days |
 /// | ack | 200 without a body |
 ///

@@ -1,4 +1,6 @@
 //! Channels: who is speaking, and which messages are these?
+//!
+#![doc = include_str!("../../docs/channels.md")]
 
 mod bird;
 mod by_path;

@@ -93,7 +93,7 @@ impl Reader for Vonage {
         };
         let conversation = service
             .zip(person)
-            .map(|(service, person)| format!("{service}|{person}"));
+            .map(|(service, person)| format!("{service}/{person}"));
         let message = Message {
             conversation: conversation.as_deref(),
             sent_at: root.at("timestamp").text().and_then(calendar),
