@@ -1,15 +1,14 @@
 //! The life of rows, of the file and of the threads.
 
-use std::fs;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tower_idempotency::Keep;
-use tower_idempotency::store::{Settled, Sight, SqliteOptions, SqliteStore, Store, Verdict};
+use tower_idempotency::store::{Sight, SqliteOptions, Store};
 
 use crate::support::{
-    DAY, File, LEASE, begin, body_of, claim_of, claiming, finish, is_absent, is_run, look,
-    record_of, run,
+    DAY, File, LEASE, begin, body_of, claim_of, claiming, eventually, finish, finish_many,
+    is_absent, is_run, look, record_of, run,
 };
 
 #[tokio::test]
@@ -72,14 +71,8 @@ async fn rows_whose_retention_has_ended_go_by_themselves() {
     let store = file.open_with(&SqliteOptions::new().sweep_every(Duration::from_millis(10)));
     let short = Keep::For(Duration::from_millis(50));
     finish(&store, "short", short).await;
-    finish(
-        &store,
-        "idle",
-        Keep::Conversation {
-            idle: Duration::from_millis(50),
-        },
-    )
-    .await;
+    let idle = Duration::from_millis(50);
+    finish(&store, "idle", Keep::Conversation { idle }).await;
     finish(&store, "long", DAY).await;
     eventually(async || is_absent(&store, "short").await).await;
     eventually(async || is_absent(&store, "idle").await).await;
@@ -117,70 +110,4 @@ async fn a_load_that_never_rests_does_not_keep_the_sweeper_from_its_work() {
     tokio::join!(work("a"), work("b"), work("c"), work("d"));
     let left = file.count("SELECT count(*) FROM idempotency_claims");
     assert!(left < 300, "{left} of 1200 rows are left");
-}
-
-/// 200,000 messages come and go; the file stays as large as what it holds at a time.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_file_does_not_grow_with_what_came_and_went() {
-    const MESSAGES: u32 = 200_000;
-    let file = File::new();
-    let store = file.open_with(&SqliteOptions::new().sweep_every(Duration::from_millis(20)));
-    let mut largest = [0, 0];
-    for round in 0..10 {
-        churn(&store, round, MESSAGES / 10).await;
-        let size = fs::metadata(file.path()).unwrap().len();
-        let half = &mut largest[usize::from(round >= 5)];
-        *half = size.max(*half);
-        let log = fs::metadata(file.log_path()).unwrap().len();
-        assert!(log <= 64 << 20, "the log has {log} bytes");
-    }
-    let [early, late] = largest;
-    assert!(late <= early * 2, "{early} bytes, and {late} later");
-    assert!(late <= 64 << 20, "{late} bytes");
-}
-
-/// Claims and records so many messages, in eight lanes, that are kept for a moment only.
-async fn churn(store: &SqliteStore, round: u32, messages: u32) {
-    const LANES: u32 = 8;
-    const AT_ONCE: u32 = 50;
-    let keep = Keep::Conversation {
-        idle: Duration::from_millis(100),
-    };
-    let lane = |lane: u32| {
-        let store = store.clone();
-        tokio::task::spawn(async move {
-            for i in 0..messages / LANES / AT_ONCE {
-                finish_many(&store, &format!("{round}-{lane}-{i}"), AT_ONCE, keep).await;
-            }
-        })
-    };
-    for lane in (0..LANES).map(lane).collect::<Vec<_>>() {
-        lane.await.unwrap();
-    }
-}
-
-/// Claims and records so many messages in two calls.
-async fn finish_many(store: &SqliteStore, name: &str, count: u32, keep: Keep) {
-    let ids: Vec<String> = (0..count).map(|i| format!("{name}-{i}")).collect();
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let verdicts = store.claim(&claim_of(&ids)).await.unwrap();
-    let leases = verdicts.into_iter().map(|verdict| {
-        let Verdict::Run(lease) = verdict else {
-            panic!("not to be run: {verdict:?}")
-        };
-        lease.record(record_of(vec![7; 512]), keep)
-    });
-    let settled = store.settle(&leases.collect::<Vec<_>>()).await.unwrap();
-    assert!(settled.iter().all(|s| *s == Settled::Applied));
-}
-
-/// Waits until something has happened, by the store's own clock.
-#[expect(clippy::future_not_send, reason = "it is awaited where it is made")]
-async fn eventually(happened: impl AsyncFn() -> bool) {
-    let wait = async {
-        while !happened().await {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(Duration::from_secs(30), wait).await.unwrap();
 }

@@ -16,6 +16,7 @@ mod child;
 #[cfg(feature = "testing")]
 mod contract;
 mod files;
+mod growth;
 mod life;
 mod processes;
 mod support;

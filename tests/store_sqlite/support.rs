@@ -9,10 +9,11 @@ use http::{HeaderMap, StatusCode};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, spawn};
+use tokio::time::{sleep, timeout};
 use tower_idempotency::store::{
     Claim, Lease, Nonce, Settled, Sight, SqliteOptions, SqliteStore, Store, Verdict, Wanted,
 };
-use tower_idempotency::{Error, Keep, Key, Payload, Record, Whole};
+use tower_idempotency::{Conversation, Error, Keep, Key, Payload, Record, Whole};
 
 pub(crate) const LEASE: Duration = Duration::from_mins(1);
 pub(crate) const DAY: Keep = Keep::For(Duration::from_hours(24));
@@ -145,4 +146,34 @@ pub(crate) fn claiming(store: &SqliteStore, ids: &[&str]) -> Claiming {
 
 pub(crate) fn is_run(verdicts: &[Verdict]) -> bool {
     verdicts.iter().all(|v| matches!(v, Verdict::Run(_)))
+}
+
+/// Claims and records so many messages of one conversation in two calls.
+pub(crate) async fn finish_many(store: &SqliteStore, name: &str, count: u32, keep: Keep) {
+    let conversation = Conversation::new("web", "alice", name);
+    let wanted = (0..count).map(|i| {
+        let wanted = Wanted::new(key(&format!("{name}-{i}")));
+        wanted.conversation(conversation.clone())
+    });
+    let claim = Claim::new(Nonce::random(), LEASE, wanted.collect());
+    let verdicts = store.claim(&claim).await.unwrap();
+    let ends = verdicts.into_iter().map(|verdict| {
+        let Verdict::Run(lease) = verdict else {
+            panic!("not to be run: {verdict:?}")
+        };
+        lease.record(record_of(vec![7; 512]), keep)
+    });
+    let settled = store.settle(&ends.collect::<Vec<_>>()).await.unwrap();
+    assert!(settled.iter().all(|s| *s == Settled::Applied));
+}
+
+/// Waits until something has happened, by the store's own clock.
+#[expect(clippy::future_not_send, reason = "it is awaited where it is made")]
+pub(crate) async fn eventually(happened: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !happened().await {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), wait).await.unwrap();
 }
