@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 
 use rand::distr::{Distribution, StandardUniform};
-use rand::rngs::StdRng;
+use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 thread_local! {
-    static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+    static SEEDED: RefCell<Option<Xoshiro256PlusPlus>> = const { RefCell::new(None) };
 }
 
 /// From here on, nonces and waiting times of this thread are drawn from `seed`: a test of what
@@ -16,7 +16,7 @@ thread_local! {
 /// For one thread's own runtime under paused time; never outside of tests, since nonces can be
 /// guessed then.
 pub fn seed(seed: Option<u64>) {
-    SEEDED.set(seed.map(StdRng::seed_from_u64));
+    SEEDED.set(seed.map(Xoshiro256PlusPlus::seed_from_u64));
 }
 
 pub(crate) fn random<T>() -> T

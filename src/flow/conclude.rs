@@ -134,19 +134,21 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
     ) -> Response<ResponseBody<R>> {
         let (context, asked) = (self.context, self.asked);
         let retry_after = RETRY_SOON;
+        // What is left to do, whatever became of the messages of this run.
+        let open = self.others.or_else(|| partly.then_some(retry_after));
         match (confirmed, context.options.on_unconfirmed) {
-            (Confirmed::Superseded(keys), _) => match superseded(context, &keys).await {
-                Some(records) => asked.done(&records, &context.counters),
-                None => asked.problem(&Problem::superseded(retry_after)),
+            (Confirmed::Superseded(keys), _) => match (superseded(context, &keys).await, open) {
+                (Some(_), Some(remaining)) => asked.busy(remaining),
+                (Some(records), None) => asked.done(&records, &context.counters),
+                (None, _) => asked.problem(&Problem::superseded(retry_after)),
             },
             (Confirmed::Unconfirmed, OnUnconfirmed::Retryable) => {
                 asked.problem(&Problem::unconfirmed(retry_after))
             }
             (Confirmed::Applied, _) | (Confirmed::Unconfirmed, OnUnconfirmed::AnswerSuccess) => {
-                match (self.others, partly) {
-                    (Some(remaining), _) => asked.busy(remaining),
-                    (None, true) => asked.busy(retry_after),
-                    (None, false) => response,
+                match open {
+                    Some(remaining) => asked.busy(remaining),
+                    None => response,
                 }
             }
         }
