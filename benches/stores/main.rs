@@ -1,7 +1,7 @@
 //! What the stores cost, as ratios to what the same work costs without them.
 //!
 //! ```text
-//! cargo bench --bench stores --all-features -- [NAME…] [--rounds N] [--seconds S]
+//! cargo bench --bench stores --all-features -- [NAME…] [--rounds N] [--seconds S] [--keys N]
 //! ```
 //!
 //! Every ratio is taken within one run, round after round: all configurations once, then all of
@@ -24,6 +24,7 @@
 #[expect(dead_code, reason = "tests use the rest")]
 mod cluster;
 mod flush;
+mod footprint;
 mod load;
 mod machine;
 mod message;

@@ -10,11 +10,17 @@ use tower_idempotency::{Keep, Key, Record, Whole};
 
 /// Runs a new message through a store, from its claim to its record.
 pub(crate) async fn handle(store: &impl Store, id: &str, record: Arc<Record>) {
+    let day = Keep::For(Duration::from_hours(24));
+    handle_keeping(store, id, record, day).await;
+}
+
+/// [`handle`], with a retention.
+pub(crate) async fn handle_keeping(store: &impl Store, id: &str, record: Arc<Record>, keep: Keep) {
     let lease = match ask(store, id).await {
         Verdict::Run(lease) => lease,
         other => panic!("a new key is not run: {other:?}"),
     };
-    let end = lease.record(record, Keep::For(Duration::from_hours(24)));
+    let end = lease.record(record, keep);
     assert_eq!(store.settle(&[end]).await.unwrap(), [Settled::Applied]);
 }
 

@@ -9,6 +9,8 @@ pub(crate) struct Options {
     pub(crate) rounds: usize,
     /// How long each run takes.
     pub(crate) time: Duration,
+    /// How many keys a table is filled with.
+    pub(crate) keys: usize,
 }
 
 impl Options {
@@ -18,6 +20,7 @@ impl Options {
             names: Vec::new(),
             rounds: 3,
             time: Duration::from_secs(2),
+            keys: 1_000_000,
         };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -27,8 +30,13 @@ impl Options {
                     let seconds = words.next().unwrap().parse().unwrap();
                     options.time = Duration::from_secs_f64(seconds);
                 }
+                "--keys" => options.keys = words.next().unwrap().parse().unwrap(),
                 // As a test: everything once, and short.
-                "--test" => (options.rounds, options.time) = (1, Duration::from_millis(50)),
+                "--test" => {
+                    options.rounds = 1;
+                    options.time = Duration::from_millis(50);
+                    options.keys = 1000;
+                }
                 "--bench" => {}
                 name => options.names.push(name.to_owned()),
             }

@@ -10,6 +10,7 @@ use tower_idempotency::store::{PostgresOptions, PostgresStore};
 
 use crate::cluster::Cluster;
 use crate::flush::SlowFlush;
+use crate::footprint;
 use crate::load::{self, Shown};
 use crate::message;
 use crate::options::Options;
@@ -40,6 +41,9 @@ pub(crate) fn run(options: &Options) {
         let bench = Bench::start(None);
         replays(&bench, options);
     }
+    if options.wants("postgres") || options.wants("postgres-footprint") {
+        footprint::run(&Bench::start(None), options);
+    }
     if options.wants("postgres") || options.wants("postgres-slow") {
         let slow = SlowFlush::compile();
         let bench = Bench::start(Some(&slow));
@@ -47,11 +51,12 @@ pub(crate) fn run(options: &Options) {
     }
 }
 
-struct Bench {
-    runtime: Runtime,
-    store: PostgresStore,
+/// A server of the bench's own, and both ways to it.
+pub(crate) struct Bench {
+    pub(crate) runtime: Runtime,
+    pub(crate) store: PostgresStore,
+    pub(crate) cluster: Cluster,
     rows: Rows,
-    cluster: Cluster,
 }
 
 impl Bench {
@@ -73,8 +78,8 @@ impl Bench {
         Self {
             runtime,
             store,
-            rows,
             cluster,
+            rows,
         }
     }
 
@@ -107,7 +112,9 @@ fn first(bench: &Bench, options: &Options, title: &str) {
 }
 
 fn replays(bench: &Bench, options: &Options) {
-    let ids: Arc<[String]> = (0..100_000).map(|_| message::id()).collect();
+    let ids: Arc<[String]> = (0..options.keys.min(100_000))
+        .map(|_| message::id())
+        .collect();
     bench.runtime.block_on(bench.fill(&ids));
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
@@ -133,7 +140,8 @@ impl Bench {
         shown
     }
 
-    fn first_by_store(&self, callers: usize, time: Duration) -> Shown {
+    /// So many callers run new messages through the store.
+    pub(crate) fn first_by_store(&self, callers: usize, time: Duration) -> Shown {
         let (store, record) = (self.store.clone(), message::record());
         self.load(callers, time, move || {
             let (store, record) = (store.clone(), Arc::clone(&record));

@@ -12,6 +12,7 @@ use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
+use crate::store::postgres::pace::Effect;
 use crate::store::postgres::stand::{Round, Stand};
 use crate::store::postgres::text::readable;
 use crate::store::postgres::time;
@@ -39,11 +40,22 @@ impl Job for ClaimJob {
         &self.0
     }
 
-    async fn serve(&self, held: Held, calls: &[ClaimCall]) -> Result<Answers<Self>, Fault> {
+    async fn serve(
+        &self,
+        held: Held,
+        calls: &[ClaimCall],
+    ) -> Result<(Answers<Self>, Effect), Fault> {
         let asked = Asked::of(calls);
         let mut stands = self.claim(held, &asked).await?;
-        self.take(&asked, &mut stands).await?;
-        Ok(calls.iter().map(|call| answer(call, &stands)).collect())
+        let taken = self.take(&asked, &mut stands).await?;
+        let is_made = |(asked, stand): &(Id, Stand)| stand.is_run_by(*asked);
+        let effect = if taken == Effect::Written || stands.values().any(is_made) {
+            Effect::Written
+        } else {
+            Effect::Read
+        };
+        let answers = calls.iter().map(|call| answer(call, &stands)).collect();
+        Ok((answers, effect))
     }
 }
 
@@ -82,11 +94,11 @@ impl ClaimJob {
     }
 
     /// Takes over the rows that are free. There are none, most of the time.
-    async fn take(&self, asked: &Asked<'_>, stands: &mut Stands) -> Result<(), Fault> {
+    async fn take(&self, asked: &Asked<'_>, stands: &mut Stands) -> Result<Effect, Fault> {
         let is_free = |key: &Key<'_>| stands.get(&key.id).is_some_and(|(_, stand)| stand.free);
         let free: Vec<Key<'_>> = asked.keys.iter().copied().filter(is_free).collect();
         if free.is_empty() {
-            return Ok(());
+            return Ok(Effect::Read);
         }
         let columns = Columns::of(&free);
         let rows = self
@@ -112,7 +124,7 @@ impl ClaimJob {
                 stand.taken(row, asked.nonce, (asked.wanted, asked.lease))?;
             }
         }
-        Ok(())
+        Ok(Effect::Written)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::{Cure, Fault, shared};
 use crate::store::postgres::held::Held;
-use crate::store::postgres::pace::Pace;
+use crate::store::postgres::pace::{Effect, Pace};
 
 /// What calls of one kind have in common: one statement serves many of them.
 pub(super) trait Job: Send + Sync + 'static {
@@ -31,7 +31,7 @@ pub(super) trait Job: Send + Sync + 'static {
         &self,
         held: Held,
         calls: &[Self::Call],
-    ) -> impl Future<Output = Result<Answers<Self>, Fault>> + Send;
+    ) -> impl Future<Output = Result<(Answers<Self>, Effect), Fault>> + Send;
 }
 
 pub(super) type Answers<J> = Vec<Answer<J>>;
@@ -96,7 +96,7 @@ impl<J: Job> Lanes<J> {
         match shared.enter(call) {
             Entry::Alone(call, turn) => {
                 let answer = shared.within_limit(shared.serve_one(&call)).await;
-                turn.end(J::weight(&call));
+                drop(turn);
                 answer?
             }
             Entry::InLine(answer) => match timeout(shared.limit, answer).await {
@@ -139,7 +139,7 @@ impl<J: Job> Shared<J> {
     async fn serve_one(&self, call: &J::Call) -> Answer<J> {
         let served = async {
             let held = self.job.database().connection().await?;
-            self.job.serve(held, std::slice::from_ref(call)).await
+            self.paced(held, std::slice::from_ref(call)).await
         };
         match served.await {
             Ok(mut answers) => answers.pop().unwrap_or_else(|| Err(stopped())),
@@ -159,13 +159,8 @@ impl<J: Job> Shared<J> {
             else {
                 continue;
             };
-            let Gathered {
-                calls,
-                callers,
-                weight,
-            } = turn.gather();
+            let Gathered { calls, callers } = turn.gather();
             let served = shared.within_limit(shared.serve(held, &calls)).await;
-            shared.state().pace.note(weight, turn.began.elapsed());
             match served {
                 Ok(answers) => tell(callers, answers),
                 Err(_) => tell(callers, std::iter::repeat_with(|| Err(overdue()))),
@@ -180,7 +175,7 @@ impl<J: Job> Shared<J> {
                 held.give_back();
                 Ok(Vec::new())
             }
-            Ok(held) => self.job.serve(held, calls).await,
+            Ok(held) => self.paced(held, calls).await,
             Err(fault) => Err(fault),
         };
         let fault = match served {
@@ -200,6 +195,15 @@ impl<J: Job> Shared<J> {
                 shared(fault.error, calls.len()).map(Err).collect()
             }
         }
+    }
+
+    /// Sends one statement, and learns from it.
+    async fn paced(&self, held: Held, calls: &[J::Call]) -> Result<Answers<J>, Fault> {
+        let began = Instant::now();
+        let (answers, effect) = self.job.serve(held, calls).await?;
+        let rows = calls.iter().map(J::weight).sum();
+        self.state().pace.note(rows, began.elapsed(), effect);
+        Ok(answers)
     }
 
     async fn within_limit<T>(&self, served: impl Future<Output = T> + Send) -> Result<T, Error> {
@@ -236,16 +240,9 @@ enum Holder {
 struct Gathered<J: Job> {
     calls: Vec<J::Call>,
     callers: Vec<oneshot::Sender<Answer<J>>>,
-    weight: usize,
 }
 
 impl<J: Job> Turn<J> {
-    /// The caller's own statement has ended.
-    fn end(self, weight: usize) {
-        let took = self.began.elapsed();
-        self.shared.state().pace.note(weight, took);
-    }
-
     /// A task serves those in line from now on, and ends when nobody waits.
     fn hand_over(mut self) {
         self.holder = Holder::Task;
@@ -275,15 +272,15 @@ impl<J: Job> Turn<J> {
         let mut gathered = Gathered {
             calls: Vec::new(),
             callers: Vec::new(),
-            weight: 0,
         };
-        while gathered.weight < ROOM
+        let mut weight = 0;
+        while weight < ROOM
             && let Some(waiting) = state.line.pop_front()
         {
             if waiting.caller.is_closed() {
                 continue;
             }
-            gathered.weight += J::weight(&waiting.call);
+            weight += J::weight(&waiting.call);
             gathered.calls.push(waiting.call);
             gathered.callers.push(waiting.caller);
         }

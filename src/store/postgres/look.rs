@@ -12,6 +12,7 @@ use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
+use crate::store::postgres::pace::Effect;
 use crate::store::postgres::stand;
 use crate::store::postgres::time;
 
@@ -30,7 +31,7 @@ impl Job for LookJob {
         &self.0
     }
 
-    async fn serve(&self, held: Held, calls: &[Vec<Id>]) -> Result<Answers<Self>, Fault> {
+    async fn serve(&self, held: Held, calls: &[Vec<Id>]) -> Result<(Answers<Self>, Effect), Fault> {
         let mut keys: Vec<Id> = calls.iter().flatten().copied().collect();
         keys.sort_unstable();
         keys.dedup();
@@ -51,7 +52,7 @@ impl Job for LookJob {
             None => Ok(Sight::Absent),
         };
         let answer = |call: &Vec<Id>| call.iter().map(sight).collect();
-        Ok(calls.iter().map(answer).collect())
+        Ok((calls.iter().map(answer).collect(), Effect::Read))
     }
 }
 

@@ -7,11 +7,25 @@ use std::time::{Duration, Instant};
 /// On a fast disk one statement at a time is best: what arrives meanwhile goes together in the
 /// next. Where a flush takes long, a call that just missed a statement would wait for two of them,
 /// so more may be in flight; the server flushes once for all that wait.
+///
+/// Statements that only read wait for no flush. Two of them keep a server busy where one would
+/// leave it idle while its answers are being read.
 #[derive(Debug)]
 pub(super) struct Pace {
     most: usize,
-    /// What statements take beyond their rows, smoothed.
+    /// What writing statements take beyond their rows, smoothed.
     wait: Duration,
+    /// How many of the last statements only read, in 256ths, smoothed.
+    reading: u32,
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It wrote, and its commit was waited for.
+    Written,
+    /// It only read.
+    Read,
 }
 
 /// What a row takes the server, generously.
@@ -28,11 +42,17 @@ impl Pace {
         Self {
             most,
             wait: Duration::ZERO,
+            reading: 0,
         }
     }
 
     /// Notes that a statement of so many rows has ended.
-    pub(super) fn note(&mut self, rows: usize, took: Duration) {
+    pub(super) fn note(&mut self, rows: usize, took: Duration, effect: Effect) {
+        if effect == Effect::Read {
+            self.reading = (self.reading * 7 + 256) / 8;
+            return;
+        }
+        self.reading = self.reading * 7 / 8;
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let wait = took.saturating_sub(PER_ROW.saturating_mul(rows));
         self.wait = (self.wait * 7 + wait.min(STUCK)) / 8;
@@ -41,7 +61,11 @@ impl Pace {
     /// Whether one more may begin, beside those that began at these moments.
     pub(super) fn allows_beside(&self, running: impl ExactSizeIterator<Item = Instant>) -> bool {
         let count = running.len();
-        let steady = if self.wait < SLOW { 1 } else { self.most };
+        let steady = match (self.reading > 192, self.wait < SLOW) {
+            (true, _) => self.most.min(2),
+            (false, true) => 1,
+            (false, false) => self.most,
+        };
         count < steady || count < self.most && running.min().is_some_and(|at| at.elapsed() > STUCK)
     }
 }
@@ -53,7 +77,7 @@ mod tests {
     fn after(took: Duration, rows: usize) -> Pace {
         let mut pace = Pace::new(4);
         for _ in 0..50 {
-            pace.note(rows, took);
+            pace.note(rows, took, Effect::Written);
         }
         pace
     }
@@ -79,8 +103,19 @@ mod tests {
     #[test]
     fn one_long_statement_does_not_make_a_disk_slow() {
         let mut pace = after(Duration::from_micros(300), 1);
-        pace.note(1, Duration::from_millis(4));
+        pace.note(1, Duration::from_millis(4), Effect::Written);
         assert_eq!(allowed(&pace), 1);
+    }
+
+    #[test]
+    fn reading_takes_two_whatever_the_disk() {
+        for took in [100, 5000] {
+            let mut pace = after(Duration::from_micros(took), 1);
+            for _ in 0..50 {
+                pace.note(1, Duration::from_millis(5), Effect::Read);
+            }
+            assert_eq!(allowed(&pace), 2);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
+use crate::store::postgres::pace::Effect;
 use crate::store::postgres::time;
 
 /// One call's leases.
@@ -43,7 +44,11 @@ impl Job for RenewJob {
         &self.0
     }
 
-    async fn serve(&self, held: Held, calls: &[RenewCall]) -> Result<Answers<Self>, Fault> {
+    async fn serve(
+        &self,
+        held: Held,
+        calls: &[RenewCall],
+    ) -> Result<(Answers<Self>, Effect), Fault> {
         let of_call = |call: &RenewCall| {
             let lease = call.lease;
             let held = move |(id, token): &(Id, i64)| (*id, *token, lease);
@@ -76,6 +81,6 @@ impl Job for RenewJob {
             }
         };
         let answer = |call: &RenewCall| Ok(call.holds.iter().map(standing).collect());
-        Ok(calls.iter().map(answer).collect())
+        Ok((calls.iter().map(answer).collect(), Effect::Written))
     }
 }

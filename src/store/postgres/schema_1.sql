@@ -85,6 +85,7 @@ CREATE FUNCTION idempotency_claim(
 AS $$
 #variable_conflict use_column
 DECLARE
+    seen bigint := 0;
     answered bigint;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
@@ -113,42 +114,36 @@ BEGIN
         RETURNING t.key, false, false, t.nonce, t.token, t.attempt, 0::bigint, t.fingerprint,
             NULL::bytea;
     ELSE
-        RETURN QUERY WITH looked AS MATERIALIZED (
-            SELECT a.*, t.state, t.nonce AS owner, t.token, t.attempt, t.lease_until,
-                t.fingerprint AS first, r.expires, r.record
-            FROM unnest(keys, nonces, leases, channels, scopes, ids, fingerprints,
-                conversation_keys, conversations) AS a (
-                key, nonce, lease, channel, scope, id, fingerprint,
-                conversation_key, conversation)
-            LEFT JOIN LATERAL (
-                SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t ON true
-            LEFT JOIN LATERAL (
-                SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r ON true
-        ), made AS (
-            INSERT INTO idempotency AS t (
-                key, token, claimed_at, lease_until, attempt, forgotten, nonce,
-                conversation_key, state, channel, scope, id, conversation, fingerprint)
-            SELECT l.key, nextval('idempotency_token'), clock_timestamp(),
-                clock_timestamp() + l.lease * interval '1 ms', 1, false, l.nonce,
-                l.conversation_key, 'running', l.channel, l.scope, l.id, l.conversation,
-                l.fingerprint
-            FROM looked l WHERE l.state IS NULL
-            ON CONFLICT (key) DO NOTHING
-            RETURNING t.key, t.nonce, t.token, t.fingerprint
-        )
-        SELECT m.key, false, false, m.nonce, m.token, 1, 0::bigint, m.fingerprint, NULL::bytea
-        FROM made m
-        UNION ALL
-        SELECT l.key, l.state = 'done',
-            CASE l.state WHEN 'done' THEN coalesce(l.expires <= clock_timestamp(), false)
-            ELSE l.lease_until <= clock_timestamp() OR l.owner = l.nonce END,
-            l.owner, l.token, l.attempt,
-            (extract(epoch FROM l.lease_until - clock_timestamp()) * 1000000)::bigint,
-            l.first, l.record
-        FROM looked l WHERE l.state IS NOT NULL;
+        RETURN QUERY SELECT t.key, t.state = 'done',
+            CASE t.state WHEN 'done' THEN coalesce(r.expires <= clock_timestamp(), false)
+            ELSE t.lease_until <= clock_timestamp() OR t.nonce = a.nonce END,
+            t.nonce, t.token, t.attempt,
+            (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
+            t.fingerprint, r.record
+        FROM unnest(keys, nonces) AS a (key, nonce)
+        CROSS JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
+        LEFT JOIN LATERAL (
+            SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r ON true;
+        GET DIAGNOSTICS seen = ROW_COUNT;
+        IF seen = cardinality(keys) THEN
+            RETURN;
+        END IF;
+        RETURN QUERY INSERT INTO idempotency AS t (
+            key, token, claimed_at, lease_until, attempt, forgotten, nonce,
+            conversation_key, state, channel, scope, id, conversation, fingerprint)
+        SELECT a.key, nextval('idempotency_token'), clock_timestamp(),
+            clock_timestamp() + a.lease * interval '1 ms', 1, false, a.nonce,
+            a.conversation_key, 'running', a.channel, a.scope, a.id, a.conversation,
+            a.fingerprint
+        FROM unnest(keys, nonces, leases, channels, scopes, ids, fingerprints,
+            conversation_keys, conversations) AS a (
+            key, nonce, lease, channel, scope, id, fingerprint, conversation_key, conversation)
+        ON CONFLICT (key) DO NOTHING
+        RETURNING t.key, false, false, t.nonce, t.token, t.attempt, 0::bigint, t.fingerprint,
+            NULL::bytea;
     END IF;
     GET DIAGNOSTICS answered = ROW_COUNT;
-    IF answered < cardinality(keys) THEN
+    IF seen + answered < cardinality(keys) THEN
         -- Another made a row of the same key while this statement ran; a later one sees it.
         RETURN QUERY SELECT t.key, t.state = 'done',
             CASE t.state WHEN 'done' THEN coalesce(r.expires <= clock_timestamp(), false)
@@ -284,13 +279,11 @@ BEGIN
             ended := 1;
         END IF;
     ELSIF cardinality(keys) > 1 THEN
-        RETURN QUERY WITH asked AS MATERIALIZED (
-            SELECT * FROM unnest(keys, tokens, records, keeps, lively)
-                AS a (key, token, record, keep, lively)
-        ), done AS (
+        RETURN QUERY WITH done AS (
             UPDATE idempotency t
             SET state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL
-            FROM asked a
+            FROM unnest(keys, tokens, records, keeps, lively)
+                AS a (key, token, record, keep, lively)
             WHERE t.key = ANY (ARRAY[a.key]) AND t.token = a.token AND t.state = 'running'
             RETURNING a.key, a.token, a.keep,
                 CASE WHEN a.lively AND t.conversation_key IS NOT NULL THEN a.keep END AS idle,

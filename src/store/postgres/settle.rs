@@ -11,6 +11,7 @@ use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
+use crate::store::postgres::pace::Effect;
 use crate::store::postgres::time;
 
 /// One call's settlements, ready to be sent.
@@ -89,7 +90,11 @@ impl Job for SettleJob {
         &self.0
     }
 
-    async fn serve(&self, held: Held, calls: &[SettleCall]) -> Result<Answers<Self>, Fault> {
+    async fn serve(
+        &self,
+        held: Held,
+        calls: &[SettleCall],
+    ) -> Result<(Answers<Self>, Effect), Fault> {
         let columns = Columns::of(calls);
         let rows = self
             .0
@@ -122,7 +127,7 @@ impl Job for SettleJob {
             }
         };
         let answer = |call: &SettleCall| Ok(call.ends.iter().map(settled).collect());
-        Ok(calls.iter().map(answer).collect())
+        Ok((calls.iter().map(answer).collect(), Effect::Written))
     }
 }
 

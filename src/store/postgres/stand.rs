@@ -74,6 +74,14 @@ impl Stand {
         Ok(())
     }
 
+    /// Whether the attempt called `nonce` runs it.
+    pub(super) fn is_run_by(&self, nonce: Id) -> bool {
+        match &self.state {
+            State::Running { nonce: owner, .. } => *owner == nonce,
+            State::Done(_) => false,
+        }
+    }
+
     /// The verdict for an attempt; `None` if the key is to be claimed again. `asked` is the nonce
     /// under which the statement asked for this key: of two attempts it can ask for one only.
     ///
