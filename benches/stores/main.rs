@@ -31,9 +31,12 @@ mod message;
 mod options;
 mod postgres;
 mod rows;
+mod single;
+mod sqlite;
 mod table;
 
 fn main() {
     let options = options::Options::read();
+    sqlite::run(&options);
     postgres::run(&options);
 }

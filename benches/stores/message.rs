@@ -32,7 +32,7 @@ pub(crate) async fn replay(store: &impl Store, id: &str) {
     }
 }
 
-async fn ask(store: &impl Store, id: &str) -> Verdict {
+pub(crate) async fn ask(store: &impl Store, id: &str) -> Verdict {
     let key = Key::new("whatsapp", "1065", &[id]);
     let lease = Duration::from_secs(30);
     let claim = Claim::new(Nonce::random(), lease, vec![Wanted::new(key)]);
