@@ -49,6 +49,8 @@ struct Sorted {
 
 /// Claims until the messages are this request's, or done, or the wait is over.
 ///
+/// What happens seldom lies in boxes, so that a replay stays small.
+///
 /// `attendance` says that the request must be seen through while a claim is under way, and not
 /// while it only waits; `on_wait` is called each time before it waits.
 pub(crate) async fn decide<S: Store, C: Channel, R>(
@@ -70,7 +72,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
         };
         let sorted = sort(verdicts, &claim);
         match step(sorted.tally()) {
-            Step::Refuse => return refuse(context, asked, sorted).await,
+            Step::Refuse => return Box::pin(refuse(context, asked, sorted)).await,
             Step::Replay => {
                 return Decided::Answer(asked.done(&sorted.done, &context.counters));
             }
@@ -79,7 +81,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
             }
             // The answer took as long as the lease: another may believe in it by now.
             Step::Run => {
-                release(context, sorted.into_leases()).await;
+                Box::pin(release(context, sorted.into_leases())).await;
                 return failed(context, asked);
             }
             Step::Wait => {
@@ -93,7 +95,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
         }
         let (place, remaining) = sorted.busy.unwrap_or_default();
         let ended = match claim.wanted.get(place) {
-            Some(wanted) => wait(context, &wanted.key, deadline).await,
+            Some(wanted) => Box::pin(wait(context, &wanted.key, deadline)).await,
             None => false,
         };
         if !ended {

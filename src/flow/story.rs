@@ -69,7 +69,7 @@ where
             }
             context.counters.unprotected.one();
             let request = Request::from_parts(head, RequestBody::begun(begun));
-            return Inner::ready(service).pass(request).await;
+            return Box::pin(Inner::ready(service).pass(request)).await;
         }
     };
 
@@ -86,7 +86,7 @@ where
     };
     if deliveries.is_empty() {
         context.counters.without_key.one();
-        return inner.pass(request_of(head, read)).await;
+        return Box::pin(inner.pass(request_of(head, read))).await;
     }
     if context.detached.len() >= context.options.max_detached {
         context.counters.overloaded.one();
@@ -98,7 +98,7 @@ where
     let decided = decide(&context, &asked, wanted, &attendance, || inner.cool());
     let granted = match decided.await {
         Decided::Answer(response) => return Ok(response),
-        Decided::Unprotected => return inner.pass(request_of(head, read)).await,
+        Decided::Unprotected => return Box::pin(inner.pass(request_of(head, read))).await,
         Decided::Run(granted) => granted,
     };
 
