@@ -56,7 +56,7 @@ struct Chat;
 async fn say(call: Request<String>) -> Result<Response<String>, Status> {
     // A message that fails is no record: its repeat runs again.
     let claimed = call.extensions().get::<Claimed>();
-    let claimed = claimed.ok_or(Status::invalid_argument("a key is required"))?;
+    let claimed = claimed.ok_or_else(|| Status::invalid_argument("a key is required"))?;
     let key = claimed
         .messages()
         .iter()
