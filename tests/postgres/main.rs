@@ -23,6 +23,7 @@ mod fixture;
 mod given_up;
 mod gone;
 mod hand;
+mod layer;
 mod lost;
 mod migrating;
 mod plans;

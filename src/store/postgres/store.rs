@@ -112,8 +112,10 @@ impl PostgresStore {
 
     /// The store on a pool that may be shared with the application.
     ///
-    /// The store leaves no settings and no open transaction on the pool's connections. It waits
-    /// for a free one no longer than its [limit](PostgresOptions::limit). Within a runtime the
+    /// The store leaves no settings and no open transaction on the pool's connections, and holds
+    /// one only while a statement runs. It waits for a free one no longer than its
+    /// [limit](PostgresOptions::limit). Where a connection breaks or falls silent, it closes those
+    /// that lay idle since before, too: they lead to the same server. Within a runtime the
     /// sweeper starts at once, else with the first call.
     pub fn from_pool(pool: Pool) -> Self {
         Self::from_pool_with(pool, &PostgresOptions::new())
