@@ -3,25 +3,14 @@
 use std::ops::Range;
 
 use http::HeaderName;
-use http::request::Parts;
 use toml::Spanned;
-use tower_idempotency::channel::{
-    ByPath, GitHub, IdempotencyKey, JsonPath, Refusal, Scope, Slack, StandardWebhooks, Telegram,
-    WhatsApp,
-};
-use tower_idempotency::verify::{
-    GitHubSignature, HmacSignature, MetaSignature, SlackSignature, StandardSignature,
-    TelegramToken, Verified, Verify,
-};
+use tower_idempotency::channel::{ByPath, IdempotencyKey, JsonPath, Scope};
+use tower_idempotency::verify::{HmacSignature, Verified};
 
 use crate::check::Secrets;
 use crate::fault::Faults;
 use crate::file::{self, Route};
-
-/// How a request is verified: by the sender's secret, or not at all.
-type Check = Box<dyn Fn(&Parts, &[u8]) -> Result<(), Refusal> + Send + Sync>;
-
-const KNOWN: &str = "whatsapp, telegram, slack, github, standard-webhooks, idempotency-key";
+use crate::presets::{self, Check, Mount, verify};
 
 /// The route's channel at its path; none if the route has none, or a fault.
 pub(crate) fn of(route: &Spanned<Route>, secrets: Secrets<'_>, faults: &mut Faults<'_>) -> ByPath {
@@ -61,37 +50,28 @@ impl Builder<'_, '_> {
             (None, Some(ids)) => return Some(channels.at(path, self.json_path(ids)?)),
             (Some(channel), None) => channel,
         };
-        match channel.get_ref().as_str() {
-            "idempotency-key" => Some(channels.at(path, self.idempotency_key()?)),
-            "whatsapp" => {
-                let check = self.check(|secret| Some(verify(MetaSignature::new(secret))))?;
-                self.has_its_own_scope();
-                Some(channels.at(path, WhatsApp::verified_by(check)))
+        let name = channel.get_ref().as_str();
+        if name == "idempotency-key" {
+            return Some(channels.at(path, self.idempotency_key()?));
+        }
+        let Some(preset) = presets::named(name) else {
+            let known = presets::names();
+            let what = format!("{name:?} is none of idempotency-key, {known}");
+            self.fault(channel.span(), "channel", &what);
+            return None;
+        };
+        let check = self.check(preset.check);
+        match preset.mount {
+            Mount::Alone(mount) => {
+                if let Some(scope) = &self.route.scope {
+                    let what = "this channel reads it from the message";
+                    self.fault(scope.span(), "scope", what);
+                }
+                Some(mount(channels, path, check?))
             }
-            "slack" => {
-                let check = self.check(|secret| Some(verify(SlackSignature::new(secret))))?;
-                self.has_its_own_scope();
-                Some(channels.at(path, Slack::verified_by(check)))
-            }
-            "github" => {
-                let check = self.check(|secret| Some(verify(GitHubSignature::new(secret))))?;
-                self.has_its_own_scope();
-                Some(channels.at(path, GitHub::verified_by(check)))
-            }
-            "telegram" => {
-                let check = self.check(|token| Some(verify(TelegramToken::new(token))));
-                let bot = self.scope("says which bot an update is for");
-                Some(channels.at(path, Telegram::verified_by(check?, bot?)))
-            }
-            "standard-webhooks" => {
-                let check = self.check(|key| StandardSignature::new(&key).ok().map(verify));
-                let sender = self.scope("says which sender it is");
-                Some(channels.at(path, StandardWebhooks::verified_by(check?, sender?)))
-            }
-            other => {
-                let what = format!("{other:?} is none of {KNOWN}");
-                self.fault(channel.span(), "channel", &what);
-                None
+            Mount::Scoped(what_for, mount) => {
+                let scope = self.scope(what_for);
+                Some(mount(channels, path, check?, scope?))
             }
         }
     }
@@ -224,16 +204,6 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn has_its_own_scope(&mut self) {
-        if let Some(scope) = &self.route.scope {
-            self.fault(
-                scope.span(),
-                "scope",
-                "this channel reads it from the message",
-            );
-        }
-    }
-
     /// Fields without a channel that they could be for.
     fn only_for_channels(&mut self) {
         let route = self.route;
@@ -262,10 +232,6 @@ impl Builder<'_, '_> {
 
 fn is_set(value: Option<&Spanned<bool>>) -> bool {
     value.is_some_and(|value| *value.get_ref())
-}
-
-fn verify(verifier: impl Verify) -> Check {
-    Box::new(move |head, body| verifier.verify(head, body))
 }
 
 /// A text that lasts as long as the process, as the settings do.

@@ -19,6 +19,7 @@ mod fault;
 mod file;
 mod forward;
 mod metrics;
+mod presets;
 mod proxy;
 mod server;
 mod upgrade;

@@ -70,7 +70,7 @@ scope = { header = "x-user" }
         "1:10: listen: is no address",
         "3:8: route.path: must begin with /",
         "4:12: route.upstream: https is not supported",
-        "5:11: route.channel: \"whatsap\" is none of whatsapp, telegram",
+        "5:11: route.channel: \"whatsap\" is none of idempotency-key, whatsapp",
         "6:8: route.mode: ack-first is not available yet",
         "7:8: route.keep: is no time such as 30s or 8days",
         "8:1: route.scope: is missing",

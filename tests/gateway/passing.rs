@@ -1,7 +1,5 @@
 //! What is no delivery streams through.
 
-use std::time::{Duration, Instant};
-
 use bytes::Bytes;
 use futures_util::stream;
 use reqwest::StatusCode;
@@ -29,7 +27,6 @@ async fn events_arrive_as_they_are_made_with_and_without_a_key() {
     let upstream = Upstream::start().await;
     let gateway = Gateway::before(upstream.address).await;
     for path in ["/events", "/chat/7"] {
-        let began = Instant::now();
         let request = reqwest::Client::new()
             .post(gateway.url(path))
             .header("x-user", "ann")
@@ -37,10 +34,8 @@ async fn events_arrive_as_they_are_made_with_and_without_a_key() {
             .header("x-do", "events");
         let mut answer = request.send().await.unwrap();
         assert_eq!(answer.chunk().await.unwrap().unwrap(), "data: one\n\n");
-        let first = began.elapsed();
+        upstream.go().await;
         assert_eq!(answer.chunk().await.unwrap().unwrap(), "data: two\n\n");
-        let between = began.elapsed().saturating_sub(first);
-        assert!(between > Duration::from_millis(500), "{between:?}");
         assert_eq!(answer.chunk().await.unwrap(), None);
     }
 }

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 seen = []
 lock = threading.Lock()
+go = threading.Semaphore(0)
 
 
 class Endpoint(BaseHTTPRequestHandler):
@@ -17,6 +18,9 @@ class Endpoint(BaseHTTPRequestHandler):
         if self.path == "/seen":
             with lock:
                 self.answer(200, json.dumps(seen).encode(), [])
+        elif self.path == "/go":
+            go.release()
+            self.answer(200, b"", [])
         elif self.headers.get("Upgrade"):
             self.echo()
         else:
@@ -75,7 +79,7 @@ class Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def events(self):
-        """Two events, a second apart."""
+        """Two events. The second is made when somebody has asked for /go."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -83,7 +87,8 @@ class Endpoint(BaseHTTPRequestHandler):
         for event in (b"data: one\n\n", b"data: two\n\n"):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
             self.wfile.flush()
-            time.sleep(1)
+            if b"one" in event:
+                go.acquire()
         self.wfile.write(b"0\r\n\r\n")
 
     def echo(self):

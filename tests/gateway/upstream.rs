@@ -57,6 +57,12 @@ impl Upstream {
         }
     }
 
+    /// Lets one stream of events go on.
+    pub(crate) async fn go(&self) {
+        let url = format!("http://{}/go", self.address);
+        reqwest::get(url).await.unwrap();
+    }
+
     /// What came, in order.
     pub(crate) async fn seen(&self) -> Vec<Request> {
         let url = format!("http://{}/seen", self.address);

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::server::Grpc;
@@ -33,6 +33,8 @@ type Texts = Pin<Box<dyn Stream<Item = Result<Text, Status>> + Send>>;
 #[derive(Clone, Default)]
 pub(crate) struct Chat {
     runs: Arc<AtomicU64>,
+    /// Lets a call that waits for it go on.
+    pub(crate) go: Arc<Notify>,
 }
 
 impl Chat {
@@ -40,11 +42,11 @@ impl Chat {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// Answers `fail` with an error, and `slow …` after a second.
+    /// Answers `fail` with an error, and `wait` when it is told to go on.
     async fn say(self, text: Text) -> Result<Response<Text>, Status> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
-        if text.starts_with("slow") {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+        if text == "wait" {
+            self.go.notified().await;
         }
         if text.starts_with("fail") {
             return Err(Status::new(Code::Internal, format!("run {run} ⚠")));
@@ -59,18 +61,12 @@ impl Chat {
         Ok(response)
     }
 
-    /// Answers with each letter as it is made, one every 100 ms; `!` is an error.
+    /// Answers with each letter; `.` is made when it is told to go on, and `!` is an error.
     fn spell(&self, text: &Text) -> Texts {
         self.runs.fetch_add(1, Ordering::SeqCst);
+        let go = Arc::clone(&self.go);
         let letters: Vec<char> = text.chars().collect();
-        let letters = stream::iter(letters).then(async |letter| {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            match letter {
-                '!' => Err(Status::unavailable("no more letters")),
-                letter => Ok(letter.to_string()),
-            }
-        });
-        Box::pin(letters)
+        Box::pin(stream::iter(letters).then(move |it| letter(it, Arc::clone(&go))))
     }
 
     /// Joins all texts into one.
@@ -87,6 +83,15 @@ impl Chat {
         let greeting = stream::once(ready(Ok("hello".to_owned())));
         Box::pin(greeting.chain(answers))
     }
+}
+
+async fn letter(letter: char, go: Arc<Notify>) -> Result<Text, Status> {
+    match letter {
+        '!' => return Err(Status::unavailable("no more letters")),
+        '.' => go.notified().await,
+        _ => {}
+    }
+    Ok(letter.to_string())
 }
 
 /// What `protoc` would write for the four methods.

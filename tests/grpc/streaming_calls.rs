@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
+use http::request::Parts;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Code;
-use tower_idempotency::channel::{ByPath, IdempotencyKey};
+use tower_idempotency::channel::{ByPath, IdempotencyKey, Refusal};
 use tower_idempotency::store::MemoryStore;
+use tower_idempotency::verify::Verified;
 use tower_idempotency::{IdempotencyLayer, OnStreamingCall};
 
 use crate::chat::{Layered, serve};
@@ -144,4 +146,20 @@ async fn a_channel_that_speaks_for_some_methods_leaves_the_others_alone() {
         client.join("k", texts(&["a", "b"])).await.unwrap();
     }
     assert_eq!((chat.runs(), layer.counts().replayed), (3, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_only_looks_like_a_stream_gets_past_no_verification() {
+    let signature = |_: &Parts, body: &[u8]| match body {
+        b"\0\0\0\0\x03\x0a\x01a" => Ok(()),
+        _ => Err(Refusal::unverified("these are not the sender's bytes")),
+    };
+    let channel = Verified::new(IdempotencyKey::unscoped(), signature);
+    let layer = IdempotencyLayer::new(MemoryStore::new(), channel)
+        .on_streaming_call(OnStreamingCall::PassUnprotected);
+    let (chat, client) = serve(&layer).await;
+    let refused = client.join("k", texts(&["a", "b"])).await.unwrap_err();
+    assert_eq!((refused.code(), chat.runs()), (Code::Unauthenticated, 0));
+    let signed = client.join("k", texts(&["a"])).await.unwrap();
+    assert_eq!((signed.get_ref().as_str(), chat.runs()), ("a", 1));
 }

@@ -1,5 +1,7 @@
 //! Compression of requests, and limits on them.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -9,6 +11,7 @@ use tower::{Layer, ServiceExt, service_fn};
 use tower_http::compression::Compression;
 use tower_http::decompression::RequestDecompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::app::{TEXT, layer, message, router, send, with_body};
 
@@ -99,6 +102,28 @@ async fn a_body_limit_inside_is_an_answer_of_the_handler_and_frees_the_key() {
         assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
     assert_eq!((runs.count(), layer.counts().released), (0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_limit_on_bodies_outside_claims_nothing_and_inside_there_is_nothing_to_wait_for() {
+    let (outside, inside) = (layer(), layer());
+    let limit = RequestBodyTimeoutLayer::new(Duration::from_secs(1));
+    let (router, runs) = router();
+    let outer = router.clone().layer(outside.clone()).layer(limit.clone());
+    let inner = router.layer(limit).layer(inside.clone());
+    let late = || {
+        let part = stream::once(async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok::<_, std::io::Error>(Bytes::from(TEXT))
+        });
+        with_body(&[], Body::from_stream(part))
+    };
+    let cut = send(&outer, late()).await;
+    assert_eq!(cut.status, StatusCode::BAD_REQUEST);
+    assert!(cut.text().contains("body-cut"), "{}", cut.text());
+    assert_eq!((runs.count(), outside.counts().runs), (0, 0));
+    assert_eq!(send(&inner, late()).await.status, StatusCode::CREATED);
+    assert_eq!(runs.count(), 1);
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
-//! Tracing on either side: what a run says after its caller left still has its spans.
+//! Tracing and request ids on either side: what a run says after its caller left has its spans.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tower::ServiceBuilder;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::trace::{DefaultMakeSpan, TraceLayer};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -64,5 +66,28 @@ async fn a_run_whose_caller_left_is_traced_in_the_spans_of_both_sides() {
             .find(|line| line.contains("is handled"))
             .unwrap();
         assert!(handled.contains("request{method=POST"), "{handled}");
+    }
+}
+
+fn ids() -> (SetRequestIdLayer<MakeRequestUuid>, PropagateRequestIdLayer) {
+    let make = SetRequestIdLayer::x_request_id(MakeRequestUuid);
+    (make, PropagateRequestIdLayer::x_request_id())
+}
+
+#[tokio::test]
+async fn request_ids_outside_are_each_requests_own_and_inside_the_first_ones() {
+    for outside in [true, false] {
+        let (router, _) = router();
+        let ids = ServiceBuilder::new().layer(ids().0).layer(ids().1);
+        let app = if outside {
+            router.layer(layer()).layer(ids)
+        } else {
+            router.layer(ids).layer(layer())
+        };
+        let first = send(&app, message(&[])).await;
+        let second = send(&app, message(&[])).await;
+        assert!(second.is_replayed() && !first.header("x-request-id").is_empty());
+        let own = first.header("x-request-id") != second.header("x-request-id");
+        assert_eq!(own, outside);
     }
 }

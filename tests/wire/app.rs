@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use tokio::sync::Notify;
 use tokio::time::sleep;
 use tower_idempotency::BoxError;
 
@@ -19,6 +20,8 @@ pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct App {
     runs: Arc<AtomicU64>,
+    /// Lets what waits for it go on.
+    pub(crate) go: Arc<Notify>,
 }
 
 impl App {
@@ -52,6 +55,10 @@ impl App {
                 sleep(Duration::from_millis(300)).await;
                 whole(b"at last")
             }
+            "waits" => {
+                self.go.notified().await;
+                whole(b"at last")
+            }
             "empty stream" => Response::new(frames(Vec::new())),
             "binary" => whole(&(0..=255).collect::<Vec<u8>>()),
             "lines" => lines(),
@@ -64,6 +71,20 @@ impl App {
             "large stream" => {
                 let part = || Frame::data(vec![b'x'; 50_000].into());
                 Response::new(frames(vec![part(), part(), part()]))
+            }
+            "gated" => {
+                let go = Arc::clone(&self.go);
+                let second = stream::once(async move {
+                    go.notified().await;
+                    Ok(Frame::data("b".into()))
+                });
+                let both = stream::once(async { Ok(Frame::data("a".into())) }).chain(second);
+                Response::new(StreamBody::new(both).boxed_unsync())
+            }
+            // Within the limit of the layer that it is asked through.
+            "long stream" => {
+                let part = || Frame::data(vec![b'x'; 1 << 20].into());
+                Response::new(frames(std::iter::repeat_with(part).take(20).collect()))
             }
             "length of another" => {
                 let mut answer = status(304);

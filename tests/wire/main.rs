@@ -17,6 +17,7 @@ mod app;
 mod broken;
 mod early;
 mod peer;
+mod rows;
 mod server;
 mod table;
 mod upgrade;

@@ -1,0 +1,70 @@
+//! Proves that the examples of one page do what they say.
+//!
+//! They are built by `cargo test`; a single `cargo test --test examples` needs
+//! `cargo build --examples` before it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+fn example(name: &str) -> Command {
+    let test = std::env::current_exe().unwrap();
+    let profile: PathBuf = test.parent().unwrap().parent().unwrap().into();
+    let mut command = Command::new(profile.join("examples").join(name));
+    command.stdout(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// A server on a free port.
+async fn serve(name: &str) -> (Child, String) {
+    let mut server = example(name).arg("127.0.0.1:0").spawn().unwrap();
+    let mut output = BufReader::new(server.stdout.as_mut().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).await.unwrap();
+    let url = line
+        .trim()
+        .strip_prefix("listening on ")
+        .unwrap()
+        .to_owned();
+    (server, url)
+}
+
+#[tokio::test]
+async fn a_message_sent_twice_to_the_axum_and_the_hyper_server_is_handled_once() {
+    for (name, path) in [("axum_chat", "/messages"), ("hyper_server", "/")] {
+        let (_server, url) = serve(name).await;
+        let mut answers = Vec::new();
+        for replayed in [false, true] {
+            let request = reqwest::Client::new()
+                .post(format!("{url}{path}"))
+                .header("x-user", "ann")
+                .header("idempotency-key", "1")
+                .body("hello");
+            let answer = request.send().await.unwrap();
+            let mark = answer.headers().contains_key("idempotency-replayed");
+            assert_eq!((answer.status().as_u16(), mark), (200, replayed), "{name}");
+            answers.push(answer.text().await.unwrap());
+        }
+        assert!(answers.iter().all(|it| it.contains("hello")), "{answers:?}");
+        assert!(answers.windows(2).all(|two| two.first() == two.last()));
+    }
+}
+
+#[tokio::test]
+async fn a_call_sent_twice_to_the_tonic_server_is_handled_once() {
+    let output = example("tonic_chat").output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    let answers = said.matches("hello is message 1").count();
+    assert_eq!(
+        (
+            answers,
+            said.matches("\"idempotency-replayed\": \"true\"").count()
+        ),
+        (2, 1)
+    );
+    assert!(said.contains("runs: 1, replayed: 1"), "{said}");
+}
