@@ -7,9 +7,12 @@
     reason = "a test owns the tasks that it spawns"
 )]
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,10 +23,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::combinators::BoxBody;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 use tower_idempotency::channel::IdempotencyKey;
 use tower_idempotency::store::SqliteStore;
 use tower_idempotency::{IdempotencyLayer, OnUnconfirmed};
@@ -55,11 +60,48 @@ async fn handle(State(holder): State<Holder>, headers: HeaderMap) -> Response {
     if !headers.contains_key("x-stream") {
         return (StatusCode::CREATED, "handled").into_response();
     }
+    if headers
+        .get("x-stream")
+        .is_some_and(|it| it == "knows its end")
+    {
+        let left = BoxBody::new(http_body_util::Full::from("led"));
+        return Response::new(Body::new(KnowsItsEnd {
+            first: Some(Box::pin(sleep(Duration::from_millis(20)))),
+            left,
+        }));
+    }
     let parts = stream::iter(["hand", "led"]).then(|part| async move {
         sleep(Duration::from_millis(20)).await;
         Ok::<_, std::io::Error>(Bytes::from(part))
     });
     Body::from_stream(parts).into_response()
+}
+
+/// Two frames, the first of which takes its time; after the second it says that it has ended.
+struct KnowsItsEnd {
+    first: Option<Pin<Box<Sleep>>>,
+    left: BoxBody<Bytes, Infallible>,
+}
+
+impl HttpBody for KnowsItsEnd {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(sleep) = &mut self.first {
+            ready!(sleep.as_mut().poll(cx));
+            self.first = None;
+            return Poll::Ready(Some(Ok(Frame::data("hand".into()))));
+        }
+        Pin::new(&mut self.left).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.left.is_end_stream()
+    }
 }
 
 struct Server {
@@ -135,21 +177,25 @@ async fn a_success_that_is_not_recorded_is_told_as_retryable_and_replayed_later(
 
 #[tokio::test]
 async fn a_stream_whose_record_is_not_written_has_no_clean_end() {
-    let server = serve(|layer| layer).await;
-    let mut first = server.post(&[("x-stream", "yes")]).await;
-    assert_eq!(first.status(), StatusCode::OK);
-    let mut came = Vec::new();
-    let end = loop {
-        match first.chunk().await {
-            Ok(Some(chunk)) => came.extend(chunk),
-            end => break end,
-        }
-    };
-    assert!(end.is_err(), "a clean end after {came:?}");
-    server.recorded().await;
-    let repeat = server.post(&[("x-stream", "yes")]).await;
-    assert_eq!(repeat.text().await.unwrap(), "handled");
-    assert_eq!(server.layer.counts().runs, 1);
+    // Where the handler's stream tells which frame is the last, that is held back too.
+    for (stream, sent) in [("any", "handled"), ("knows its end", "hand")] {
+        let server = serve(|layer| layer).await;
+        let mut first = server.post(&[("x-stream", stream)]).await;
+        assert_eq!(first.status(), StatusCode::OK);
+        let mut came = String::new();
+        let end = loop {
+            match first.chunk().await {
+                Ok(Some(chunk)) => came.push_str(str::from_utf8(&chunk).unwrap()),
+                end => break end,
+            }
+        };
+        assert!(end.is_err(), "a clean end after {came:?}");
+        assert_eq!(came, sent);
+        server.recorded().await;
+        let repeat = server.post(&[("x-stream", stream)]).await;
+        assert_eq!(repeat.text().await.unwrap(), "handled");
+        assert_eq!(server.layer.counts().runs, 1);
+    }
 }
 
 #[tokio::test]

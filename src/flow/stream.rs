@@ -24,8 +24,8 @@ use crate::policy::{OnUnconfirmed, Options, Outcome, outcome_at_end};
 use crate::record::{Record, Whole};
 use crate::store::contract::Store;
 
-/// So many frames may wait for a slow reader: a record must not wait for it, and within
-/// `max_response` it never does.
+/// So many frames may wait for a slow reader: a record must not wait for it. It does where a
+/// response within `max_response` has yet more frames, of a few bytes each.
 const PIECES: usize = 1 << 16;
 
 /// A response that is not known whole yet.
