@@ -6,6 +6,7 @@ pub(crate) mod contract;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
+pub(crate) mod queue;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -18,5 +19,9 @@ pub use contract::{
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore, Prepared};
+pub use queue::{
+    Accepted, Arrival, Backlog, Behind, DeadLetter, Death, Ended, Line, Onward, Place, Queue,
+    Report, Stage, Then, Turn, TurnHold, Waiting,
+};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};

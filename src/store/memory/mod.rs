@@ -4,7 +4,9 @@
 //! less than a microsecond. Beside its table a shard keeps a queue of when its rows' retention
 //! ends, so that rows leave a few at a time, with the claims that come.
 
+mod inbox;
 mod life;
+mod line;
 mod locked;
 mod moment;
 mod row;

@@ -6,9 +6,15 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::key::{Conversation, Key};
-use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
-
+use crate::store::contract::{
+    Claim, Hold, Settled, Settlement, Sight, Standing, Store, Token, Verdict,
+};
+use crate::store::memory::inbox::Inbox;
 use crate::store::memory::table::Table;
+use crate::store::queue::arrival::{Accepted, Arrival};
+use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
+use crate::store::queue::contract::Queue;
+use crate::store::queue::turn::{Onward, Report, Turn, TurnHold, Waiting};
 
 /// The store in this process's memory: for tests, and for one process whose restart may forget.
 ///
@@ -28,11 +34,17 @@ use crate::store::memory::table::Table;
 /// about 250 bytes beside its text and its record. Rows leave in steps of a few with each claim;
 /// there is no timer.
 ///
+/// # Inbox
+/// Waiting messages go with the process, although their senders were told that they were received.
+/// An [inbox](crate::store::Queue) therefore refuses this store unless it is told to
+/// accept the loss.
+///
 /// # Time
 /// The clock is tokio's, so that tests with paused time work.
 #[derive(Clone)]
 pub struct MemoryStore {
     table: Arc<Table>,
+    inbox: Arc<Inbox>,
 }
 
 /// A million keys, and a gibibyte of records.
@@ -51,6 +63,7 @@ impl MemoryStore {
     pub fn bounded(max_keys: usize, max_bytes: usize) -> Self {
         Self {
             table: Arc::new(Table::bounded(max_keys, max_bytes)),
+            inbox: Arc::default(),
         }
     }
 
@@ -88,18 +101,105 @@ impl Store for MemoryStore {
     }
 
     async fn forget(&self, conversation: &Conversation) -> Result<u64, Error> {
-        Ok(self.table.forget(conversation))
+        let messages = self.inbox.rows().forget(conversation, self.table.now());
+        Ok(self.table.forget(conversation) + messages)
     }
 
     async fn close(&self, conversation: &Conversation) -> Result<(), Error> {
         self.table.close(conversation);
+        self.inbox.rows().close(conversation, self.table.now());
         Ok(())
     }
 
     async fn sweep(&self, limit: usize) -> Result<u64, Error> {
-        Ok(self.table.sweep(limit))
+        let swept = self.table.sweep(limit);
+        let left = limit.saturating_sub(usize::try_from(swept).unwrap_or(usize::MAX));
+        Ok(swept + self.inbox.rows().sweep(left, self.table.now()))
     }
 }
+
+impl Queue for MemoryStore {
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    async fn accept(
+        &self,
+        arrivals: &[Arrival],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Accepted>, Error> {
+        let now = self.table.now();
+        let mut rows = self.inbox.rows();
+        let next_token = || self.table.next_token();
+        let next_token: &dyn Fn() -> Token = &next_token;
+        let lend = lease.map(|lease| (lease, next_token));
+        if !self.table.has_room(arrivals.len(), rows.size()) {
+            rows.sweep(FULL_STEPS, now);
+            if !self.table.has_room(arrivals.len(), rows.size()) {
+                return Err(Error::unavailable("the memory store is full"));
+            }
+        }
+        let accept = |arrival| rows.accept(arrival, now, lend);
+        Ok(arrivals.iter().map(accept).collect())
+    }
+
+    async fn take(
+        &self,
+        lines: usize,
+        messages: usize,
+        lease: Duration,
+    ) -> Result<Vec<Turn>, Error> {
+        let when = (self.table.now(), lease);
+        let next_token = || self.table.next_token();
+        Ok(self.inbox.rows().take((lines, messages), when, next_token))
+    }
+
+    async fn renew_turns(
+        &self,
+        turns: &[TurnHold],
+        lease: Duration,
+    ) -> Result<Vec<Standing>, Error> {
+        let now = self.table.now();
+        let mut rows = self.inbox.rows();
+        let renew = |hold: &TurnHold| rows.renew(*hold, now, lease);
+        Ok(turns.iter().map(renew).collect())
+    }
+
+    async fn report(&self, reports: &[Report]) -> Result<Vec<Onward>, Error> {
+        let now = self.table.now();
+        let mut rows = self.inbox.rows();
+        Ok(reports
+            .iter()
+            .map(|report| rows.report(report, now))
+            .collect())
+    }
+
+    async fn backlog(&self) -> Result<Backlog, Error> {
+        Ok(self.inbox.rows().backlog())
+    }
+
+    async fn waiting(&self, limit: usize) -> Result<Vec<Waiting>, Error> {
+        Ok(self.inbox.rows().waiting(limit))
+    }
+
+    async fn dead(&self, after: Option<Death>, limit: usize) -> Result<Vec<DeadLetter>, Error> {
+        Ok(self.inbox.rows().dead(after, limit))
+    }
+
+    async fn redrive(&self, deaths: &[Death]) -> Result<u64, Error> {
+        let now = self.table.now();
+        let mut rows = self.inbox.rows();
+        Ok(deaths.iter().map(|death| rows.redrive(*death, now)).sum())
+    }
+
+    async fn bury(&self, deaths: &[Death]) -> Result<u64, Error> {
+        let mut rows = self.inbox.rows();
+        Ok(deaths.iter().map(|death| rows.bury(*death)).sum())
+    }
+}
+
+/// How many keys are cleared at once when the inbox is full.
+const FULL_STEPS: usize = 64;
 
 impl Default for MemoryStore {
     fn default() -> Self {

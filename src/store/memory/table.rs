@@ -76,6 +76,12 @@ impl Table {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Whether the inbox, beside what it keeps, may keep so many keys more. It has the same bounds
+    /// as the table, apart from it.
+    pub(super) fn has_room(&self, keys: usize, (kept, bytes): (usize, usize)) -> bool {
+        kept.saturating_add(keys) <= self.max_keys && bytes < self.max_bytes
+    }
+
     pub(super) fn claim(&self, claim: &Claim) -> Result<Vec<Verdict>, Error> {
         if let Some(verdicts) = self.try_claim(claim) {
             return Ok(verdicts);
@@ -311,7 +317,7 @@ impl Table {
         }
     }
 
-    fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> Moment {
         Moment::since(self.epoch)
     }
 
@@ -319,7 +325,7 @@ impl Table {
         self.hasher.hash_one(key)
     }
 
-    fn next_token(&self) -> Token {
+    pub(super) fn next_token(&self) -> Token {
         Token::new(self.tokens.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }

@@ -22,7 +22,7 @@ pub mod cancelling;
 pub mod claims;
 pub mod durable;
 pub mod ending;
-mod fixture;
+pub(crate) mod fixture;
 pub mod forgetting;
 mod hand;
 pub mod leases;

@@ -1,0 +1,394 @@
+//! The inbox: keys, lines, and dead messages, behind one mutex.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::key::{Conversation, Key};
+use crate::record::Keep;
+use crate::store::contract::{Standing, Token};
+use crate::store::memory::line::{LineRow, Message, waiting};
+use crate::store::memory::moment::Moment;
+use crate::store::queue::arrival::{Accepted, Arrival, Line, Place, Stage};
+use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
+use crate::store::queue::turn::{Ended, Onward, Report, Then, Turn, TurnHold, Waiting};
+
+/// The inbox of a [`MemoryStore`](crate::store::MemoryStore).
+#[derive(Debug, Default)]
+pub(super) struct Inbox(Mutex<Rows>);
+
+/// Everything that the inbox keeps.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    seen: HashMap<Key, Seen>,
+    /// When the retention of a key ends, at the earliest.
+    ends: BTreeSet<(Moment, Key)>,
+    lives: HashMap<Line, Life>,
+    lines: HashMap<Line, LineRow>,
+    due: BTreeSet<(Moment, Line)>,
+    dead: BTreeMap<Death, Dead>,
+    places: i64,
+    deaths: i64,
+    bytes: usize,
+}
+
+/// A key that was accepted.
+#[derive(Debug)]
+struct Seen {
+    line: Line,
+    stage: Stage,
+    ends: Moment,
+    idle: Option<Duration>,
+}
+
+/// A conversation that has keys.
+#[derive(Debug)]
+struct Life {
+    heard: Moment,
+    keys: usize,
+}
+
+#[derive(Debug)]
+struct Dead {
+    line: Line,
+    message: Message,
+    attempts: u32,
+    fault: String,
+    died_at: SystemTime,
+}
+
+impl Inbox {
+    pub(super) fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rows {
+    /// How many keys and bytes of messages are kept.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.seen.len(), self.bytes)
+    }
+
+    pub(super) fn accept(
+        &mut self,
+        arrival: &Arrival,
+        now: Moment,
+        lend: Option<(Duration, &dyn Fn() -> Token)>,
+    ) -> Accepted {
+        let line = arrival.line();
+        if let Some(seen) = self.seen.get(&arrival.key) {
+            let stage = seen.stage;
+            if !self.has_ended(&arrival.key, now) {
+                return Accepted::Repeat(stage);
+            }
+            self.remove_key(&arrival.key);
+        }
+        self.see(arrival, line, now);
+        let place = self.next_place();
+        let message = Message::new(arrival.key.clone(), wall_clock(), arrival.raw.clone());
+        self.bytes += message.raw.len();
+        let begins = !self.lines.contains_key(&line);
+        let mut turn = None;
+        self.change(line, now, |row| {
+            row.join(place, message, now);
+            if begins && let Some((lease, next_token)) = lend {
+                let token = next_token();
+                row.lend(token, now.plus(lease));
+                turn = Some(token);
+            }
+        });
+        Accepted::New { place, turn }
+    }
+
+    fn see(&mut self, arrival: &Arrival, line: Line, now: Moment) {
+        let (time, idle) = match (arrival.keep, &arrival.conversation) {
+            (Keep::For(time), _) => (time, None),
+            (Keep::Conversation { idle }, Some(_)) => (idle, Some(idle)),
+            (Keep::Conversation { idle }, None) => (idle, None),
+        };
+        let ends = now.plus(time);
+        let seen = Seen {
+            line,
+            stage: Stage::Waiting,
+            ends,
+            idle,
+        };
+        let known = self.lives.entry(line).or_insert(Life {
+            heard: now,
+            keys: 0,
+        });
+        known.heard = now;
+        known.keys += 1;
+        self.ends.insert((ends, arrival.key.clone()));
+        self.seen.insert(arrival.key.clone(), seen);
+    }
+
+    fn next_place(&mut self) -> Place {
+        self.places += 1;
+        Place::new(self.places)
+    }
+
+    /// Changes a line's row, which is made if need be and goes when it is over.
+    fn change<T>(&mut self, line: Line, now: Moment, change: impl FnOnce(&mut LineRow) -> T) -> T {
+        let row = self.lines.entry(line).or_insert_with(|| LineRow::new(now));
+        self.due.remove(&(row.due(), line));
+        let answer = change(row);
+        if row.is_over() {
+            self.lines.remove(&line);
+        } else {
+            self.due.insert((row.due(), line));
+        }
+        answer
+    }
+
+    pub(super) fn take(
+        &mut self,
+        (lines, messages): (usize, usize),
+        (now, lease): (Moment, Duration),
+        next_token: impl Fn() -> Token,
+    ) -> Vec<Turn> {
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        let due: Vec<Line> = due.take(lines).map(|(_, line)| *line).collect();
+        let take = |line| {
+            self.change(line, now, |row| {
+                let hold = TurnHold::new(line, next_token());
+                let overdue = row.overdue(now);
+                row.lend(hold.token, now.plus(lease));
+                Turn::new(hold, overdue, row.ready(messages, now))
+            })
+        };
+        due.into_iter().map(take).collect()
+    }
+
+    pub(super) fn renew(&mut self, hold: TurnHold, now: Moment, lease: Duration) -> Standing {
+        if !self.is_turn(hold) {
+            return Standing::Lost;
+        }
+        self.change(hold.line, now, |row| row.renew(now.plus(lease)));
+        Standing::Renewed
+    }
+
+    fn is_turn(&self, hold: TurnHold) -> bool {
+        let row = self.lines.get(&hold.line);
+        row.is_some_and(|row| row.is_turn(hold.token))
+    }
+
+    pub(super) fn report(&mut self, report: &Report, now: Moment) -> Onward {
+        let line = report.hold.line;
+        if !self.is_turn(report.hold) {
+            return Onward::Lost;
+        }
+        if let Some((place, ended)) = &report.ended {
+            self.end(line, *place, ended, now);
+        }
+        self.change(line, now, |row| {
+            if !row.is_turn(report.hold.token) {
+                return Onward::Ended;
+            }
+            let next = match report.then {
+                Then::GoOn => return Onward::Next(Vec::new()),
+                Then::Read(most) => row.ready(most, now),
+                Then::GiveBack => Vec::new(),
+            };
+            if next.is_empty() {
+                row.give_back(now);
+                return Onward::Ended;
+            }
+            Onward::Next(next)
+        })
+    }
+
+    fn end(&mut self, line: Line, place: Place, ended: &Ended, now: Moment) {
+        match ended {
+            Ended::Done => {
+                let message = self.change(line, now, |row| row.remove(place));
+                if let Some(message) = message {
+                    self.leave(&message, Stage::Done);
+                }
+            }
+            Ended::Later {
+                after,
+                attempt,
+                fault,
+                behind,
+            } => {
+                let until = (now.plus(*after), *behind);
+                self.change(line, now, |row| {
+                    row.put_off(place, (*attempt, fault), until);
+                });
+            }
+            Ended::Dead { attempt, fault } => {
+                let message = self.change(line, now, |row| row.remove(place));
+                if let Some(message) = message {
+                    self.die(line, message, (*attempt, fault));
+                }
+            }
+        }
+    }
+
+    /// A message leaves its line for good.
+    fn leave(&mut self, message: &Message, stage: Stage) {
+        self.bytes -= message.raw.len();
+        self.set_stage(&message.key, stage);
+    }
+
+    fn set_stage(&mut self, key: &Key, stage: Stage) {
+        if let Some(seen) = self.seen.get_mut(key) {
+            seen.stage = stage;
+        }
+    }
+
+    fn die(&mut self, line: Line, message: Message, (attempts, fault): (u32, &str)) {
+        self.set_stage(&message.key, Stage::Dead);
+        self.deaths += 1;
+        let dead = Dead {
+            line,
+            message,
+            attempts,
+            fault: fault.to_owned(),
+            died_at: wall_clock(),
+        };
+        self.dead.insert(Death::new(self.deaths), dead);
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        let all = || self.lines.values().flat_map(LineRow::messages);
+        let oldest = all().map(|(_, message)| message.received_at).min();
+        let oldest = oldest.map(|at| at.elapsed().unwrap_or_default());
+        let lines = self.lines.values();
+        let lines = lines.filter(|row| row.messages().next().is_some()).count();
+        Backlog::new(
+            number(all().count()),
+            number(lines),
+            number(self.dead.len()),
+            oldest,
+        )
+    }
+
+    pub(super) fn waiting(&self, limit: usize) -> Vec<Waiting> {
+        let all = self.lines.values().flat_map(LineRow::messages);
+        let mut all: Vec<_> = all
+            .map(|(place, message)| waiting(*place, message, 0))
+            .collect();
+        all.sort_unstable_by_key(|waiting| waiting.place);
+        all.truncate(limit);
+        all
+    }
+
+    pub(super) fn dead(&self, after: Option<Death>, limit: usize) -> Vec<DeadLetter> {
+        let behind = self.dead.iter().filter(|(death, _)| Some(**death) > after);
+        behind
+            .take(limit)
+            .map(|(death, dead)| {
+                let message = waiting(Place::new(0), &dead.message, 0)
+                    .tried(dead.attempts, Some(dead.fault.clone()));
+                DeadLetter::new(*death, message, dead.died_at)
+            })
+            .collect()
+    }
+
+    pub(super) fn redrive(&mut self, death: Death, now: Moment) -> u64 {
+        let Some(Dead { line, message, .. }) = self.dead.remove(&death) else {
+            return 0;
+        };
+        self.set_stage(&message.key, Stage::Waiting);
+        let place = self.next_place();
+        let message = message.anew();
+        self.change(line, now, |row| row.join(place, message, now));
+        1
+    }
+
+    pub(super) fn bury(&mut self, death: Death) -> u64 {
+        let Some(dead) = self.dead.remove(&death) else {
+            return 0;
+        };
+        self.leave(&dead.message, Stage::Done);
+        1
+    }
+
+    /// The messages of a conversation go, waiting and dead ones; their keys stay.
+    pub(super) fn forget(&mut self, conversation: &Conversation, now: Moment) -> u64 {
+        let line = Line::of_conversation(conversation);
+        let mut gone = Vec::new();
+        if self.lines.contains_key(&line) {
+            gone = self.change(line, now, LineRow::clear);
+        }
+        let dead = self.dead.extract_if(.., |_, dead| dead.line == line);
+        gone.extend(dead.map(|(_, dead)| dead.message));
+        for message in &gone {
+            self.leave(message, Stage::Done);
+        }
+        number(gone.len())
+    }
+
+    pub(super) fn close(&mut self, conversation: &Conversation, now: Moment) {
+        if let Some(life) = self.lives.get_mut(&Line::of_conversation(conversation)) {
+            life.heard = now;
+        }
+    }
+
+    /// Removes up to `limit` keys of done messages whose retention has ended.
+    pub(super) fn sweep(&mut self, limit: usize, now: Moment) -> u64 {
+        let over = self.ends.iter().take_while(|(at, _)| *at <= now);
+        let over: Vec<Key> = over.take(limit).map(|(_, key)| key.clone()).collect();
+        let mut swept = 0;
+        for key in over {
+            if self.has_ended(&key, now) {
+                self.remove_key(&key);
+                swept += 1;
+            } else {
+                self.put_off_end(&key, now);
+            }
+        }
+        swept
+    }
+
+    /// Looks at the key again when its conversation may be over by what is known now.
+    fn put_off_end(&mut self, key: &Key, now: Moment) {
+        let Some(seen) = self.seen.get_mut(key) else {
+            return;
+        };
+        self.ends.remove(&(seen.ends, key.clone()));
+        let heard = self.lives.get(&seen.line).map_or(now, |life| life.heard);
+        let by_life = seen.idle.map_or(now, |idle| heard.plus(idle));
+        seen.ends = by_life.max(now.plus(LOOK_AGAIN));
+        self.ends.insert((seen.ends, key.clone()));
+    }
+
+    fn has_ended(&self, key: &Key, now: Moment) -> bool {
+        let Some(seen) = self.seen.get(key) else {
+            return true;
+        };
+        let heard = self.lives.get(&seen.line).map(|life| life.heard);
+        let life = heard.zip(seen.idle).map(|(heard, idle)| heard.plus(idle));
+        seen.stage == Stage::Done && seen.ends <= now && life.is_none_or(|end| end <= now)
+    }
+
+    fn remove_key(&mut self, key: &Key) {
+        let Some(seen) = self.seen.remove(key) else {
+            return;
+        };
+        self.ends.remove(&(seen.ends, key.clone()));
+        if let Some(life) = self.lives.get_mut(&seen.line) {
+            life.keys -= 1;
+            if life.keys == 0 {
+                self.lives.remove(&seen.line);
+            }
+        }
+    }
+}
+
+/// When a key is looked at again whose message is not done yet.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this store's clock is the machine's; the time is for reading, and decides nothing"
+)]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
