@@ -89,6 +89,7 @@
 //! | `verify` | yes | the senders' signature schemes |
 //! | `xml` | yes | senders with XML bodies |
 //! | `axum` | no | the path before `nest` cut off its prefix |
+//! | `client` | no | the sender's half: a key for each send, and retries that keep it |
 //! | `testing` | no | the store contract as a suite of named tests |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -98,6 +99,8 @@ mod canonical;
 mod chance;
 pub mod channel;
 mod claimed;
+#[cfg(feature = "client")]
+pub mod client;
 mod coding;
 mod counts;
 mod delivery;

@@ -14,7 +14,7 @@ const LEVELS: [&[&str]; 10] = [
     &["coding"],
     &["reply", "problem", "claimed"],
     &["flow", "run", "detach"],
-    &["service", "inbox", "testing"],
+    &["service", "inbox", "client", "testing"],
     &["layer"],
     &["lib", "readme"],
 ];
