@@ -37,7 +37,7 @@
 //! let channels = ByPath::new()
 //!     .at("/chat", IdempotencyKey::scoped_by(Scope::header("x-user")))
 //!     .at("/webhooks/whatsapp", WhatsApp::unverified())
-//!     .at("/webhooks/shop", JsonPath::new("shop", "$.events[*].id")?);
+//!     .at("/webhooks/shop", JsonPath::new("shop", "$.events[*].id")?.unverified());
 //! let layer = IdempotencyLayer::new(MemoryStore::new(), channels)
 //!     .lease(Duration::from_secs(30))
 //!     .max_response(256 << 10);

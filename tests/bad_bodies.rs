@@ -48,7 +48,7 @@ fn a_field_that_says_two_things_is_refused() {
 
 #[test]
 fn an_id_that_is_no_text_or_too_long_is_refused() {
-    let channel = FormField::new("sms", "id");
+    let channel = FormField::new("sms", "id").unverified();
     assert_eq!(read(&channel, "id=%FF"), Err(Reason::MalformedBody));
     assert_eq!(read(&channel, "id=a%00b"), Err(Reason::MalformedKey));
     let long = format!("id={}", "a".repeat(1025));
@@ -59,7 +59,11 @@ fn an_id_that_is_no_text_or_too_long_is_refused() {
 #[test]
 fn a_blank_field_is_no_id() {
     for body in ["", "id", "id=", "id=+%20", "&&&", "=", "other=1", "%"] {
-        assert_eq!(ids(&FormField::new("sms", "id"), body), [""; 0], "{body}");
+        assert_eq!(
+            ids(&FormField::new("sms", "id").unverified(), body),
+            [""; 0],
+            "{body}"
+        );
     }
 }
 
@@ -141,10 +145,11 @@ fn an_element_that_is_there_twice_is_refused() {
 
 #[test]
 fn where_an_id_is_required_a_broken_body_is_refused() {
-    let xml = XmlPath::new("orders", "/order/id").unwrap().required();
+    let xml = XmlPath::new("orders", "/order/id").unwrap();
+    let xml = xml.required().unverified();
     assert_eq!(read(&xml, "<order>"), Err(Reason::MalformedBody));
     assert_eq!(read(&xml, "<order/>"), Err(Reason::MissingKey));
-    let form = FormField::new("sms", "id").required();
+    let form = FormField::new("sms", "id").required().unverified();
     assert_eq!(read(&form, "{}"), Err(Reason::MissingKey));
 }
 
@@ -174,15 +179,25 @@ fn all() -> Vec<Box<dyn Channel>> {
         Box::new(
             FormField::new("form", "id")
                 .and("to")
-                .scope(Scope::form_field("a")),
+                .scope(Scope::form_field("a"))
+                .unverified(),
         ),
-        Box::new(FormField::json("form", "payload", "$.id").unwrap()),
+        Box::new(
+            FormField::json("form", "payload", "$.id")
+                .unwrap()
+                .unverified(),
+        ),
         Box::new(
             XmlPath::new("xml", "/xml/id")
                 .unwrap()
-                .scope(Scope::xml("/xml/a").unwrap()),
+                .scope(Scope::xml("/xml/a").unwrap())
+                .unverified(),
         ),
-        Box::new(HeaderId::new("header", "webhook-id").required()),
+        Box::new(
+            HeaderId::new("header", "webhook-id")
+                .required()
+                .unverified(),
+        ),
     ]
 }
 

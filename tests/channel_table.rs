@@ -134,7 +134,7 @@ const PREFACE: &str = "<!-- Written by `WRITE_DOCS=1 cargo test --all-features -
 
 Each is one type in `tower_idempotency::channel`, whose docs have the sender's pages. Other senders
 that post JSON are a `JsonPath`, forms a `FormField`, XML an `XmlPath`, ids in a header a `HeaderId`;
-anything else implements `Channel`.
+which become channels by `.verified_by(…)` or `.unverified()`; anything else implements `Channel`.
 
 ## What each reads
 

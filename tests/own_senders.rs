@@ -40,7 +40,8 @@ fn a_form_is_read_by_its_fields() {
     let channel = FormField::new("sms", "Id")
         .and("Status")
         .scope(Scope::form_field("Account"))
-        .conversation(Scope::form_field("From"));
+        .conversation(Scope::form_field("From"))
+        .unverified();
     let found = one(&channel, &[], "Status=sent&From=%2B1&Account=A&Id=7&x=").unwrap();
     assert_eq!(told(&found), ("sms", "A", "7|sent", Some("+1")));
     let found = one(&channel, &[], "Status=sent&Account=A&Id=7").unwrap();
@@ -56,12 +57,14 @@ fn a_form_is_read_by_its_fields() {
 #[test]
 fn a_form_field_may_hold_json() {
     let channel = FormField::json("buttons", "payload", "$.action.id").unwrap();
+    let channel = channel.unverified();
     let payload = "payload=%7B%22action%22%3A%7B%22id%22%3A%22a+b%22%7D%7D";
     assert_eq!(one(&channel, &[], payload).unwrap().key().id(), "a b");
     for none in ["payload=%7B%7D", "payload=%7B", "payload=", "other=%7B%7D"] {
         assert_eq!(one(&channel, &[], none), None, "{none}");
     }
     let several = FormField::json("buttons", "payload", "$[*]").unwrap();
+    let several = several.unverified();
     assert_eq!(one(&several, &[], "payload=[1,2]"), None);
     assert!(FormField::json("buttons", "payload", "action").is_err());
 }
@@ -70,7 +73,8 @@ fn a_form_field_may_hold_json() {
 fn a_header_is_read_once() {
     let channel = HeaderId::new("shop", "x-id")
         .scope(Scope::path_segment(1))
-        .conversation(Scope::header("x-customer"));
+        .conversation(Scope::header("x-customer"))
+        .unverified();
     let headers = [("x-id", "7"), ("x-customer", "ann")];
     let found = one(&channel, &headers, "anything").unwrap();
     assert_eq!(told(&found), ("shop", "7", "7", Some("ann")));
@@ -87,7 +91,8 @@ fn a_document_is_read_by_its_elements() {
         .and("/order/status")
         .unwrap()
         .scope(Scope::xml("/order/shop").unwrap())
-        .conversation(Scope::xml("/order/customer/name").unwrap());
+        .conversation(Scope::xml("/order/customer/name").unwrap())
+        .unverified();
     let body = "<order><shop>s</shop><customer><name>ann</name></customer>\
                 <id>7</id><status><![CDATA[new]]></status></order>";
     let found = one(&channel, &[], body).unwrap();
@@ -110,11 +115,12 @@ fn a_path_that_names_no_element_is_an_error_when_the_channel_is_made() {
 
 #[test]
 fn a_required_id_that_is_missing_is_refused() {
-    let header = HeaderId::new("shop", "x-id").required();
+    let header = HeaderId::new("shop", "x-id").required().unverified();
     assert_eq!(fault(&header, &[("x-id", "")], ""), Reason::MissingKey);
-    let form = FormField::new("sms", "Id").required();
+    let form = FormField::new("sms", "Id").required().unverified();
     assert_eq!(fault(&form, &[], "Id="), Reason::MissingKey);
-    let xml = XmlPath::new("orders", "/order/id").unwrap().required();
+    let xml = XmlPath::new("orders", "/order/id").unwrap();
+    let xml = xml.required().unverified();
     assert_eq!(fault(&xml, &[], "<order/>"), Reason::MissingKey);
 }
 
@@ -123,9 +129,9 @@ fn safe_methods_do_not_concern_them() {
     let mut safe = head(&[("x-id", "7")]);
     safe.method = http::Method::GET;
     let channels: [Box<dyn Channel>; 3] = [
-        Box::new(HeaderId::new("shop", "x-id")),
-        Box::new(FormField::new("sms", "Id")),
-        Box::new(XmlPath::new("orders", "/order/id").unwrap()),
+        Box::new(HeaderId::new("shop", "x-id").unverified()),
+        Box::new(FormField::new("sms", "Id").unverified()),
+        Box::new(XmlPath::new("orders", "/order/id").unwrap().unverified()),
     ];
     for channel in channels {
         assert_eq!(channel.concern(&safe), Ok(Concern::Pass));

@@ -14,13 +14,13 @@ use http_body_util::{BodyExt, Full};
 use tower::{Layer, Service, service_fn};
 use tower_idempotency::channel::{Channel, Concern, HeaderId, Refusal, Terms};
 use tower_idempotency::store::{MemoryStore, Sight, Store};
-use tower_idempotency::verify::{TelegramToken, Verified};
+use tower_idempotency::verify::{TelegramToken, Unverified, Verified};
 use tower_idempotency::{Delivery, IdempotencyLayer, Key, RequestBody};
 
 /// A channel that counts how often it is asked for deliveries.
 #[derive(Clone)]
 struct Watched {
-    inner: HeaderId,
+    inner: Unverified<HeaderId>,
     reads: Arc<AtomicU64>,
 }
 
@@ -54,7 +54,7 @@ struct Bot {
 impl Bot {
     fn new() -> Self {
         let watched = Watched {
-            inner: HeaderId::new("bot", "x-id"),
+            inner: HeaderId::new("bot", "x-id").unverified(),
             reads: Arc::default(),
         };
         let store = MemoryStore::new();

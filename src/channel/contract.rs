@@ -25,6 +25,9 @@ use crate::record::Keep;
 ///
 /// Every method gets the head, so that one channel may speak for several
 /// ([`ByPath`](crate::channel::ByPath)).
+#[diagnostic::on_unimplemented(
+    note = "a channel for senders of one's own ends with `.verified_by(verifier)` or `.unverified()`"
+)]
 pub trait Channel: Send + Sync + 'static {
     /// The channel's defaults for this request.
     fn terms(&self, head: &Parts) -> &Terms;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use http::request::Parts;
 
-use crate::channel::contract::{Ack, Channel, Concern, Refusal, Reply, Terms};
+use crate::channel::contract::{Ack, Refusal, Reply, Terms};
 use crate::channel::form::fields;
 use crate::channel::json::pick::Pick;
-use crate::channel::json::reader::concern;
+use crate::channel::own::{Own, by_own};
 use crate::channel::scope::Scope;
 use crate::channel::single::{Custom, Missing, options};
 use crate::channel::text::present;
@@ -17,6 +17,7 @@ use crate::delivery::Delivery;
 use crate::error::Error;
 use crate::record::Keep;
 use crate::verify::contract::Verify;
+use crate::verify::unverified::Unverified;
 use crate::verify::verified::Verified;
 
 /// The channel of a sender that posts an urlencoded form, one message in each.
@@ -25,12 +26,13 @@ use crate::verify::verified::Verified;
 /// twice and says two things makes the request wrong, since readers disagree on which one counts,
 /// and so does an id that is no UTF-8.
 ///
-/// Its [terms](Terms::webhook) are those of a webhook.
+/// It becomes a channel by [`verified_by`](Self::verified_by) or [`unverified`](Self::unverified);
+/// its [terms](Terms::webhook) are those of a webhook.
 ///
 /// ```
 /// use tower_idempotency::channel::FormField;
 ///
-/// let sms = FormField::new("sms", "MessageId");
+/// let sms = FormField::new("sms", "MessageId").unverified();
 /// ```
 ///
 /// With everything said:
@@ -87,7 +89,7 @@ impl FormField {
     /// use tower_idempotency::channel::FormField;
     ///
     /// # fn main() -> Result<(), tower_idempotency::Error> {
-    /// let buttons = FormField::json("buttons", "payload", "$.trigger_id")?;
+    /// let buttons = FormField::json("buttons", "payload", "$.trigger_id")?.unverified();
     /// # Ok(())
     /// # }
     /// ```
@@ -153,16 +155,14 @@ impl Scope {
     }
 }
 
-impl Channel for FormField {
-    fn terms(&self, _head: &Parts) -> &Terms {
+impl Own for FormField {
+    fn terms(&self) -> &Terms {
         &self.custom.terms
-    }
-
-    fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
-        Ok(concern(head))
     }
 
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
         self.custom.deliveries(head, body, self.id(body)?)
     }
 }
+
+by_own!(FormField);

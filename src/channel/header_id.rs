@@ -5,14 +5,15 @@ use std::time::Duration;
 use http::HeaderName;
 use http::request::Parts;
 
-use crate::channel::contract::{Ack, Channel, Concern, Reason, Refusal, Reply, Terms};
-use crate::channel::json::reader::concern;
+use crate::channel::contract::{Ack, Reason, Refusal, Reply, Terms};
+use crate::channel::own::{Own, by_own};
 use crate::channel::scope::Scope;
 use crate::channel::single::{Custom, Missing, options};
 use crate::channel::text::present;
 use crate::delivery::Delivery;
 use crate::record::Keep;
 use crate::verify::contract::Verify;
+use crate::verify::unverified::Unverified;
 use crate::verify::verified::Verified;
 
 /// The channel of a sender that names each message in a header, the same in every attempt.
@@ -24,12 +25,13 @@ use crate::verify::verified::Verified;
 /// request that he has seen can send that request again. For keys that clients make use
 /// [`IdempotencyKey`](crate::channel::IdempotencyKey).
 ///
-/// Its [terms](Terms::webhook) are those of a webhook.
+/// It becomes a channel by [`verified_by`](Self::verified_by) or [`unverified`](Self::unverified);
+/// its [terms](Terms::webhook) are those of a webhook.
 ///
 /// ```
 /// use tower_idempotency::channel::HeaderId;
 ///
-/// let shop = HeaderId::new("shop", "x-shop-delivery");
+/// let shop = HeaderId::new("shop", "x-shop-delivery").unverified();
 /// ```
 ///
 /// With everything said:
@@ -95,13 +97,9 @@ pub(crate) fn text<'a>(head: &'a Parts, name: &HeaderName) -> Result<Option<&'a 
     Ok(present(Some(text)))
 }
 
-impl Channel for HeaderId {
-    fn terms(&self, _head: &Parts) -> &Terms {
+impl Own for HeaderId {
+    fn terms(&self) -> &Terms {
         &self.custom.terms
-    }
-
-    fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
-        Ok(concern(head))
     }
 
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
@@ -109,3 +107,5 @@ impl Channel for HeaderId {
         self.custom.deliveries(head, body, id.map(|id| vec![id]))
     }
 }
+
+by_own!(HeaderId);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::request::Parts;
 use smallvec::SmallVec;
 
@@ -11,13 +12,17 @@ use crate::channel::json::beside::Beside;
 use crate::channel::json::fault::Fault;
 use crate::channel::json::found::{Found, Message};
 use crate::channel::json::path::{Path, Step};
-use crate::channel::json::reader::{Base, Reader, by_reader};
+use crate::channel::json::reader::{self, Base, Reader};
 use crate::channel::json::shape::Shape;
 use crate::channel::json::tree::Node;
+use crate::channel::own::{Own, by_own};
 use crate::channel::scope::Scope;
+use crate::delivery::Delivery;
 use crate::error::Error;
+use crate::key::Key;
 use crate::record::Keep;
 use crate::verify::contract::Verify;
+use crate::verify::unverified::Unverified;
 use crate::verify::verified::Verified;
 
 /// The channel of a sender that posts JSON: a path says where the ids are.
@@ -35,13 +40,15 @@ use crate::verify::verified::Verified;
 /// out before the handler runs: the innermost element of an array on the path goes with one comma, and
 /// every other byte stays as it is.
 ///
-/// Its [terms](Terms::webhook) are those of a webhook.
+/// It becomes a channel by [`verified_by`](Self::verified_by) or [`unverified`](Self::unverified);
+/// its [terms](Terms::webhook) are those of a webhook.
 ///
 /// ```
 /// use tower_idempotency::channel::JsonPath;
 ///
 /// # fn main() -> Result<(), tower_idempotency::Error> {
-/// let shop = JsonPath::new("shop", "$.entry[*].changes[*].value.messages[*].id")?;
+/// let ids = "$.entry[*].changes[*].value.messages[*].id";
+/// let shop = JsonPath::new("shop", ids)?.unverified();
 /// # Ok(())
 /// # }
 /// ```
@@ -50,20 +57,26 @@ use crate::verify::verified::Verified;
 /// another. Scope and conversation may stand further out:
 ///
 /// ```
+/// # #[cfg(feature = "verify")] {
 /// use std::time::Duration;
 ///
+/// use http::HeaderName;
 /// use tower_idempotency::Keep;
 /// use tower_idempotency::channel::JsonPath;
+/// use tower_idempotency::verify::HmacSignature;
 ///
 /// # fn main() -> Result<(), tower_idempotency::Error> {
+/// let header = HeaderName::from_static("x-shop-signature");
 /// let receipts = JsonPath::new("receipts", "$.pages[*].receipts[*]")?
 ///     .id([".id", ".status"])?
 ///     .scope("$.pages[*].account")?
 ///     .conversation("$.pages[*].receipts[*].chat.id")?
 ///     .required()
 ///     .wait(Duration::from_secs(2))
-///     .keep(Keep::For(Duration::from_hours(72)));
+///     .keep(Keep::For(Duration::from_hours(72)))
+///     .verified_by(HmacSignature::sha256(header, "secret"));
 /// # Ok(())
+/// # }
 /// # }
 /// ```
 ///
@@ -155,10 +168,15 @@ impl JsonPath {
         Ok(self.reshaped())
     }
 
-    /// Checks each request by `verifier` before it is read. Called last. Until it is, the channel
-    /// believes every request, and whoever guesses an id suppresses the message.
+    /// The channel, with each request checked by `verifier` before it is read. Called last.
     pub fn verified_by<V: Verify>(self, verifier: V) -> Verified<Self, V> {
-        Verified::new(self, verifier)
+        Verified::own(self, verifier)
+    }
+
+    /// The channel, which believes every request: whoever guesses an id suppresses the message.
+    /// For requests that were verified in front of the layer. Called last.
+    pub fn unverified(self) -> Unverified<Self> {
+        Unverified::new(self)
     }
 
     /// Refuses requests in which there is no id, and bodies that are no JSON (400). Default: they
@@ -311,7 +329,41 @@ impl Search<'_, '_> {
     }
 }
 
-by_reader!(JsonPath);
+impl Own for JsonPath {
+    fn terms(&self) -> &Terms {
+        &self.base.terms
+    }
+
+    fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
+        reader::deliveries(self, head, body)
+    }
+
+    fn without(&self, head: &Parts, body: &Bytes, gone: &[&Key]) -> Option<Bytes> {
+        let left = reader::without(self, head, body, gone)?;
+        (!self.counts() || self.leaves_the_rest(head, (body, &left), gone)).then_some(left)
+    }
+}
+
+impl JsonPath {
+    /// Whether a scope or conversation is found by its place among elements, which may be cut out.
+    fn counts(&self) -> bool {
+        let beside = self.scope.iter().chain(&self.conversation);
+        let mut steps = beside.filter_map(Beside::path).flat_map(Path::steps);
+        steps.any(|step| matches!(step, Step::Index(_)))
+    }
+
+    /// Whether the messages that are left are who they were.
+    fn leaves_the_rest(&self, head: &Parts, (all, left): (&[u8], &[u8]), gone: &[&Key]) -> bool {
+        let all = reader::deliveries(self, head, all);
+        let left = reader::deliveries(self, head, left);
+        all.ok().zip(left.ok()).is_some_and(|(mut all, left)| {
+            all.retain(|delivery| !gone.contains(&delivery.key()));
+            all == left
+        })
+    }
+}
+
+by_own!(JsonPath);
 
 impl fmt::Debug for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -24,6 +24,7 @@ mod line;
 mod matrix;
 mod messaging;
 mod messenger;
+mod own;
 pub(crate) mod path;
 mod scope;
 mod shared;

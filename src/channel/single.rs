@@ -105,10 +105,15 @@ impl Custom {
 /// The options of a channel for senders of one's own, whose first field is its [`Custom`].
 macro_rules! options {
     () => {
-        /// Checks each request by `verifier` before it is read. Called last. Until it is, the
-        /// channel believes every request, and whoever guesses an id suppresses the message.
+        /// The channel, with each request checked by `verifier` before it is read. Called last.
         pub fn verified_by<V: Verify>(self, verifier: V) -> Verified<Self, V> {
-            Verified::new(self, verifier)
+            Verified::own(self, verifier)
+        }
+
+        /// The channel, which believes every request: whoever guesses an id suppresses the
+        /// message. For requests that were verified in front of the layer. Called last.
+        pub fn unverified(self) -> Unverified<Self> {
+            Unverified::new(self)
         }
 
         /// The account or user that the ids are unique in. Default: none, the ids are unique in

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::request::Parts;
 
-use crate::channel::contract::{Ack, Channel, Concern, Refusal, Reply, Terms};
-use crate::channel::json::reader::concern;
+use crate::channel::contract::{Ack, Refusal, Reply, Terms};
+use crate::channel::own::{Own, by_own};
 use crate::channel::scope::Scope;
 use crate::channel::single::{Custom, Missing, options};
 use crate::channel::text::present;
@@ -14,6 +14,7 @@ use crate::delivery::Delivery;
 use crate::error::Error;
 use crate::record::Keep;
 use crate::verify::contract::Verify;
+use crate::verify::unverified::Unverified;
 use crate::verify::verified::Verified;
 
 /// The channel of a sender that posts an XML document, one message in each.
@@ -29,7 +30,7 @@ use crate::verify::verified::Verified;
 /// use tower_idempotency::channel::XmlPath;
 ///
 /// # fn main() -> Result<(), tower_idempotency::Error> {
-/// let orders = XmlPath::new("orders", "/order/id")?;
+/// let orders = XmlPath::new("orders", "/order/id")?.unverified();
 /// # Ok(())
 /// # }
 /// ```
@@ -119,16 +120,14 @@ impl Scope {
     }
 }
 
-impl Channel for XmlPath {
-    fn terms(&self, _head: &Parts) -> &Terms {
+impl Own for XmlPath {
+    fn terms(&self) -> &Terms {
         &self.custom.terms
-    }
-
-    fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
-        Ok(concern(head))
     }
 
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
         self.custom.deliveries(head, body, self.id(body)?)
     }
 }
+
+by_own!(XmlPath);

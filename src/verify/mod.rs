@@ -12,9 +12,10 @@
 //! claimed and nothing is stored. With an inbox, what is stored was verified before.
 //!
 //! A sender's channel is made by `verified_by`, or by `unverified`, which says so in code: right
-//! where the request was verified in front of the layer, and nowhere else. Channels for senders of
-//! one's own are given a verifier by their `verified_by` or by [`Verified::new`]. What does not
-//! concern a channel (safe methods, other paths) is not verified either: the handler answers GET
+//! where the request was verified in front of the layer, and nowhere else. What reads a sender of
+//! one's own, such as a [`JsonPath`](crate::channel::JsonPath), becomes a channel by the same two
+//! words, at its end; a [`Channel`](crate::channel::Channel) written by hand is given a verifier by
+//! [`Verified::new`]. What does not concern a channel (safe methods, other paths) is not verified either: the handler answers GET
 //! handshakes, and may ask the same verifier.
 //!
 //! ```
@@ -70,9 +71,11 @@
 pub(crate) mod contract;
 #[cfg(feature = "verify")]
 mod scheme;
+pub(crate) mod unverified;
 pub(crate) mod verified;
 
 pub use contract::Verify;
+pub use unverified::Unverified;
 pub use verified::Verified;
 
 #[cfg(feature = "verify")]

@@ -39,6 +39,23 @@ impl<C: Channel, V: Verify> Verified<C, V> {
     }
 }
 
+impl<C, V: Verify> Verified<C, V> {
+    /// `channel`, which is none before it is verified, with each request checked by `verifier`.
+    pub(crate) fn own(channel: C, verifier: V) -> Self {
+        Self { channel, verifier }
+    }
+
+    /// The channel itself.
+    pub(crate) fn channel(&self) -> &C {
+        &self.channel
+    }
+
+    /// Who checks its requests.
+    pub(crate) fn verifier(&self) -> &V {
+        &self.verifier
+    }
+}
+
 impl<C: Channel, V: Verify> Channel for Verified<C, V> {
     fn terms(&self, head: &Parts) -> &Terms {
         self.channel.terms(head)

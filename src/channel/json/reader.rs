@@ -160,3 +160,49 @@ macro_rules! by_reader {
 }
 
 pub(crate) use by_reader;
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::channel::json::found::Message;
+
+    /// Two messages in each element.
+    struct Twos(Base);
+
+    impl Reader for Twos {
+        fn base(&self) -> &Base {
+            &self.0
+        }
+
+        fn find(&self, _: &Parts, root: Node<'_>, found: &mut Found<'_>) -> Result<(), Refusal> {
+            let of_both = |it| ["a", "b"].map(|name| (it, name));
+            for (element, name) in root.elements().flat_map(of_both) {
+                found.add_whole(element, [element.at(name).text()], Message::default())?;
+            }
+            Ok(())
+        }
+    }
+
+    fn left_without(gone: &[&str]) -> Option<Bytes> {
+        let twos = Twos(Base::new(Terms::webhook("twos"), &["$[*].a", "$[*].b"]));
+        let head = Request::post("/").body(()).unwrap().into_parts().0;
+        let body = Bytes::from_static(br#"[{"a":1,"b":2},{"a":3,"b":4}]"#);
+        let keys: Vec<_> = gone.iter().map(|id| Key::new("twos", "", &[id])).collect();
+        without(&twos, &head, &body, &keys.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_element_goes_only_with_all_its_messages() {
+        let second: &[u8] = br#"[{"a":3,"b":4}]"#;
+        assert_eq!(left_without(&["1", "2"]).as_deref(), Some(second));
+        assert_eq!(
+            left_without(&["1", "2", "3", "4"]).as_deref(),
+            Some(&b"[]"[..])
+        );
+        for some in [&["1"][..], &["2"], &["1", "2", "4"]] {
+            assert_eq!(left_without(some), None, "{some:?}");
+        }
+    }
+}
