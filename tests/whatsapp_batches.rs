@@ -11,17 +11,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
+use axum::{Extension, Router};
 use reqwest::Response;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
-use tower_idempotency::IdempotencyLayer;
 use tower_idempotency::channel::WhatsApp;
 use tower_idempotency::store::MemoryStore;
+use tower_idempotency::{Claimed, Disposition, IdempotencyLayer, Message};
 
 /// What the handler was given, run by run, and what it waits for.
 #[derive(Clone, Default)]
@@ -31,9 +31,20 @@ struct Shop {
     go_on: Arc<Notify>,
 }
 
-/// Takes its time over a message called `slow`.
-async fn handle(State(shop): State<Shop>, body: String) -> StatusCode {
+/// Takes its time over a message called `slow`, and gives one called `late` back the first time.
+async fn handle(
+    State(shop): State<Shop>,
+    Extension(claimed): Extension<Claimed>,
+    body: String,
+) -> StatusCode {
     let ids = ids_in(&body);
+    let is_late = |it: &&Message| it.key().id() == "wamid.late";
+    let first = |run: &Vec<String>| !run.iter().any(|id| id == "wamid.late");
+    if let Some(late) = claimed.messages().iter().find(is_late)
+        && shop.runs.lock().unwrap().iter().all(first)
+    {
+        assert!(claimed.settle(late.key(), Disposition::Release));
+    }
     let is_slow = ids.iter().any(|id| id == "wamid.slow");
     shop.runs.lock().unwrap().push(ids);
     shop.bodies.lock().unwrap().push(body);
@@ -129,4 +140,34 @@ async fn of_five_messages_two_are_done_one_runs_elsewhere_and_two_run() {
         vec!["wamid.c", "wamid.d"],
     ];
     assert_eq!(runs, expected);
+}
+
+#[tokio::test]
+async fn of_three_messages_two_are_handled_and_only_the_third_comes_back() {
+    let (address, shop) = serve(Duration::from_millis(100)).await;
+    let first = deliver(address, &["a", "late", "b"]).await;
+    assert_eq!(first.status(), 503, "the sender must come back");
+    // Together with one that is new.
+    let again = deliver(address, &["b", "late", "c", "a"]).await;
+    assert_eq!(again.status(), 200);
+    assert_eq!(
+        deliver(address, &["late", "a", "b", "c"]).await.status(),
+        200
+    );
+    let runs = shop.runs.lock().unwrap().clone();
+    let expected = [
+        vec!["wamid.a", "wamid.late", "wamid.b"],
+        vec!["wamid.late", "wamid.c"],
+    ];
+    assert_eq!(runs, expected);
+}
+
+#[tokio::test]
+async fn a_message_that_is_twice_in_a_request_is_one_and_does_not_wait_for_itself() {
+    let (address, shop) = serve(Duration::from_mins(1)).await;
+    let began = tokio::time::Instant::now();
+    assert_eq!(deliver(address, &["a", "b", "a"]).await.status(), 200);
+    assert_eq!(deliver(address, &["a"]).await.status(), 200);
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert_eq!(shop.runs.lock().unwrap().len(), 1);
 }
