@@ -99,6 +99,7 @@ mod tests {
             ("connection", "close, X-Hop"),
             ("x-hop", "1"),
             ("access-control-allow-origin", "https://a.example"),
+            ("date", "Mon, 30 Nov 2026 12:00:00 GMT"),
             ("content-length", "3"),
         ] {
             headers.append(name, HeaderValue::from_static(value));

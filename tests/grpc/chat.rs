@@ -167,7 +167,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    async fn of(address: SocketAddr) -> Self {
+    pub(crate) async fn of(address: SocketAddr) -> Self {
         let channel = Channel::from_shared(format!("http://{address}")).unwrap();
         let grpc = tonic::client::Grpc::new(channel.connect().await.unwrap());
         Self { address, grpc }

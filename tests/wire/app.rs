@@ -17,11 +17,13 @@ use tower_idempotency::BoxError;
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 /// Counts its runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct App {
-    runs: Arc<AtomicU64>,
+    pub(crate) runs: Arc<AtomicU64>,
     /// Lets what waits for it go on.
     pub(crate) go: Arc<Notify>,
+    /// What is done while an answer that says so is made.
+    pub(crate) aside: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl App {
@@ -42,6 +44,10 @@ impl App {
         let trailers = body.trailers().cloned();
         let said = head.headers.get("x-answer");
         let said = said.map_or("", |said| said.to_str().unwrap()).to_owned();
+        assert!(run > 1 || said != "panics first", "asked to panic");
+        if let (true, Some(aside)) = (said.contains("aside"), &self.aside) {
+            aside();
+        }
         let mut answer = self.told(&said, body.to_bytes(), trailers).await;
         let run = HeaderValue::from(run);
         answer.headers_mut().insert("x-run", run);
@@ -59,6 +65,13 @@ impl App {
                 self.go.notified().await;
                 whole(b"at last")
             }
+            "aside and streams" => Response::new(frames(vec![
+                Frame::data("hello ".into()),
+                Frame::data("back".into()),
+            ])),
+            // A response of trailers only, as gRPC calls it.
+            "aside, by gRPC" => with(status(200), "grpc-status", "0"),
+            "endless" => endless(),
             "empty stream" => Response::new(frames(Vec::new())),
             "binary" => whole(&(0..=255).collect::<Vec<u8>>()),
             "lines" => lines(),
@@ -72,15 +85,7 @@ impl App {
                 let part = || Frame::data(vec![b'x'; 50_000].into());
                 Response::new(frames(vec![part(), part(), part()]))
             }
-            "gated" => {
-                let go = Arc::clone(&self.go);
-                let second = stream::once(async move {
-                    go.notified().await;
-                    Ok(Frame::data("b".into()))
-                });
-                let both = stream::once(async { Ok(Frame::data("a".into())) }).chain(second);
-                Response::new(StreamBody::new(both).boxed_unsync())
-            }
+            "gated" => gated(Arc::clone(&self.go)),
             // Within the limit of the layer that it is asked through.
             "long stream" => {
                 let part = || Frame::data(vec![b'x'; 1 << 20].into());
@@ -92,7 +97,7 @@ impl App {
                 answer
             }
             "see other" => with(status(303), "location", "/elsewhere"),
-            "cookie" => with(whole(b"hi"), "set-cookie", "session=1"),
+            "cookie" => with(allowed(), "set-cookie", "session=1"),
             "coded" => with(whole(b"not really gzip"), "content-encoding", "gzip"),
             code => match code.parse() {
                 Ok(code) => status(code),
@@ -100,6 +105,29 @@ impl App {
             },
         }
     }
+}
+
+/// Two frames, the second of which is made when it is told to.
+fn gated(go: Arc<Notify>) -> Answer {
+    let second = stream::once(async move {
+        go.notified().await;
+        Ok(Frame::data("b".into()))
+    });
+    let both = stream::once(async { Ok(Frame::data("a".into())) }).chain(second);
+    Response::new(StreamBody::new(both).boxed_unsync())
+}
+
+fn endless() -> Answer {
+    let part = stream::repeat_with(|| Ok(Frame::data(vec![b'x'; 10_000].into())));
+    let parts = part.then(|part| async {
+        tokio::task::yield_now().await;
+        part
+    });
+    Response::new(StreamBody::new(parts).boxed_unsync())
+}
+
+fn allowed() -> Answer {
+    with(whole(b"hi"), "access-control-allow-origin", "https://a")
 }
 
 fn whole(body: &[u8]) -> Answer {

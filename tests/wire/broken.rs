@@ -118,8 +118,9 @@ async fn a_grpc_message_cut_by_a_reset_makes_no_call_although_its_body_ends_in_o
 
 #[tokio::test]
 async fn an_http_2_connection_that_ends_in_the_body_makes_no_message() {
-    for length in [Some(5), None] {
-        let server = Server::start(Kind::Hyper2, layer()).await;
+    let all = [Kind::Axum, Kind::Hyper2, Kind::Tonic];
+    for (kind, length) in all.into_iter().flat_map(|it| [(it, Some(5)), (it, None)]) {
+        let server = Server::start(kind, layer()).await;
         let mut h2 = H2::connect(server.address).await;
         let (answer, mut body) = h2.begin(&Ask::new("k", "echo"), length).await;
         body.send_data(Bytes::from_static(b"hell"), false).unwrap();
@@ -132,13 +133,15 @@ async fn an_http_2_connection_that_ends_in_the_body_makes_no_message() {
 
 #[tokio::test]
 async fn fewer_bytes_than_declared_make_no_message_on_http_2() {
-    let server = Server::start(Kind::Hyper2, layer()).await;
-    let mut h2 = H2::connect(server.address).await;
-    let (answer, mut body) = h2.begin(&Ask::new("k", "echo"), Some(5)).await;
-    body.send_data(Bytes::from_static(b"hell"), true).unwrap();
-    let answer = answer_of(answer).await;
-    assert!(answer.is_err_and(|error| error.is_reset()));
-    is_still_fresh(&server, "k").await;
+    for kind in [Kind::Axum, Kind::Hyper2, Kind::Tonic] {
+        let server = Server::start(kind, layer()).await;
+        let mut h2 = H2::connect(server.address).await;
+        let (answer, mut body) = h2.begin(&Ask::new("k", "echo"), Some(5)).await;
+        body.send_data(Bytes::from_static(b"hell"), true).unwrap();
+        let answer = answer_of(answer).await;
+        assert!(answer.is_err_and(|error| error.is_reset()), "{kind:?}");
+        is_still_fresh(&server, "k").await;
+    }
 }
 
 /// Until the server has done with what broke off.

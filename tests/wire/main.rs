@@ -16,8 +16,11 @@
 mod app;
 mod broken;
 mod early;
+mod failures;
 mod peer;
 mod rows;
 mod server;
 mod table;
+#[cfg(feature = "sqlite")]
+mod unconfirmed;
 mod upgrade;

@@ -4,17 +4,16 @@ use std::any::Any;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderName;
 use tokio::time::{sleep, timeout};
 
 use crate::peer::h2::{H2, answer_of};
 use crate::peer::raw::{Raw, head};
 use crate::peer::{Ask, Seen};
-use crate::server::{Kind, Server, layer};
-
-const ALL: [Kind; 4] = [Kind::Axum, Kind::Hyper1, Kind::Hyper2, Kind::Tonic];
+use crate::server::{ALL, Kind, Server, layer};
 
 /// Sends over a connection of its own, in a protocol that the server speaks.
-async fn ask(server: &Server, ask: &Ask) -> Seen {
+pub(crate) async fn ask(server: &Server, ask: &Ask) -> Seen {
     if server.kind.speaks_http1() {
         Raw::connect(server.address).await.ask(ask).await
     } else {
@@ -28,9 +27,26 @@ async fn what_belongs_to_one_answer_is_not_replayed() {
         let server = Server::start(kind, layer()).await;
         let first = ask(&server, &Ask::new("k", "cookie")).await;
         assert_eq!(first.all("set-cookie"), [b"session=1"], "{kind:?}");
+        assert_eq!(first.all(ALLOWED), [b"https://a"], "{kind:?}");
         let second = ask(&server, &Ask::new("k", "cookie")).await;
         assert!(second.is_replayed() && second.all("set-cookie").is_empty());
+        assert!(second.all(ALLOWED).is_empty(), "{second:?}");
+        assert_eq!(second.all("x-run"), [b"1"]);
         assert_eq!(second.body, first.body);
+    }
+}
+
+const ALLOWED: &str = "access-control-allow-origin";
+
+#[tokio::test]
+async fn what_is_not_replayed_can_be_chosen() {
+    for kind in ALL {
+        let chosen = HeaderName::from_static("x-run");
+        let server = Server::start(kind, layer().not_replayed([chosen])).await;
+        ask(&server, &Ask::new("k", "cookie")).await;
+        let second = ask(&server, &Ask::new("k", "cookie")).await;
+        assert!(second.is_replayed() && second.all("x-run").is_empty());
+        assert_eq!(second.all("set-cookie"), [b"session=1"], "{kind:?}");
     }
 }
 
@@ -87,7 +103,7 @@ async fn begun(server: &Server) {
     until(|| server.app.runs() > 0).await;
 }
 
-async fn until(it_is: impl Fn() -> bool + Send + Sync) {
+pub(crate) async fn until(it_is: impl Fn() -> bool + Send + Sync) {
     let all = async {
         while !it_is() {
             sleep(Duration::from_millis(1)).await;
@@ -168,6 +184,59 @@ async fn flows_on_http2(server: &Server) {
     while let Some(end) = body.data().await {
         assert_eq!(end.unwrap(), "");
     }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_flows_on_and_its_repeat_is_told_that_it_was_not_kept() {
+    for kind in ALL {
+        let server = Server::start(kind, layer().max_response(50_000)).await;
+        let message = Ask::new("k", "endless");
+        if kind.speaks_http1() {
+            endless_on_http1(&server, &message).await;
+        } else {
+            endless_on_http2(&server, &message).await;
+        }
+        // The client is gone, and nothing of its answer is left.
+        assert_eq!(server.layer.drain(Duration::from_secs(10)).await, 0);
+    }
+}
+
+/// How much of an answer without end is read.
+const MUCH: usize = 500_000;
+
+async fn endless_on_http1(server: &Server, message: &Ask) {
+    let mut raw = Raw::connect(server.address).await;
+    raw.write(head(message, "content-length: 5")).await;
+    raw.write("hello").await;
+    assert_eq!(raw.answer_head().await.unwrap().status, 200);
+    let mut read = 0;
+    while read < MUCH {
+        read += raw.chunk().await.unwrap().len();
+    }
+    is_not_kept(server, message).await;
+    assert!(!raw.chunk().await.unwrap().is_empty(), "it flows on");
+}
+
+async fn endless_on_http2(server: &Server, message: &Ask) {
+    let mut h2 = H2::connect(server.address).await;
+    let (answer, mut body) = h2.begin(message, None).await;
+    body.send_data(Bytes::from_static(b"hello"), true).unwrap();
+    let mut body = answer.await.unwrap().into_body();
+    let mut read = 0;
+    while read < MUCH {
+        let data = body.data().await.unwrap().unwrap();
+        body.flow_control().release_capacity(data.len()).unwrap();
+        read += data.len();
+    }
+    is_not_kept(server, message).await;
+    assert!(body.data().await.is_some(), "it flows on");
+}
+
+/// A repeat, while the first answer goes on.
+async fn is_not_kept(server: &Server, message: &Ask) {
+    let repeat = ask(server, message).await;
+    assert_eq!((repeat.status, server.app.runs()), (409, 1), "{repeat:?}");
+    assert!(repeat.text().contains("response-not-kept"), "{repeat:?}");
 }
 
 #[tokio::test]

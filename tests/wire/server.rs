@@ -15,16 +15,22 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tower::{ServiceBuilder, service_fn};
 use tower_idempotency::channel::IdempotencyKey;
-use tower_idempotency::store::MemoryStore;
+use tower_idempotency::store::{BoxStore, MemoryStore};
 use tower_idempotency::{BoxError, IdempotencyLayer, RequestBody};
 
 use crate::app::App;
 
-pub(crate) type Layered = IdempotencyLayer<MemoryStore, IdempotencyKey>;
+pub(crate) type Layered = IdempotencyLayer<BoxStore, IdempotencyKey>;
 
 pub(crate) fn layer() -> Layered {
-    IdempotencyLayer::new(MemoryStore::new(), IdempotencyKey::unscoped())
+    layer_on(BoxStore::new(MemoryStore::new()))
 }
+
+pub(crate) fn layer_on(store: BoxStore) -> Layered {
+    IdempotencyLayer::new(store, IdempotencyKey::unscoped())
+}
+
+pub(crate) const ALL: [Kind; 4] = [Kind::Axum, Kind::Hyper1, Kind::Hyper2, Kind::Tonic];
 
 /// What stands between the layer and the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +68,12 @@ impl Drop for Server {
 
 impl Server {
     pub(crate) async fn start(kind: Kind, layer: Layered) -> Self {
+        Self::of(kind, layer, App::default()).await
+    }
+
+    pub(crate) async fn of(kind: Kind, layer: Layered, app: App) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = App::default();
         let task = match kind {
             Kind::Axum => tokio::spawn(axum_server(listener, app.clone(), layer.clone())),
             Kind::Tonic => tokio::spawn(tonic_server(listener, app.clone(), layer.clone())),
@@ -141,7 +150,7 @@ pub(crate) fn layered(
 pub(crate) async fn connection<I, S, R>(kind: Kind, io: I, service: S)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: tower::Service<Request<Incoming>, Response = Response<R>, Error = Infallible>,
+    S: tower::Service<Request<Incoming>, Response = Response<R>, Error: Into<BoxError>>,
     S: Clone + Send + 'static,
     S::Future: Send,
     R: Body<Data = Bytes, Error = BoxError> + Send + 'static,
