@@ -71,10 +71,12 @@ async fn run(plan: (Plan, rand::rngs::Xoshiro256PlusPlus), told: bool) -> Outcom
             .map(|letters| repeat_until_done(&world, letters)),
     )
     .await;
-    Outcome {
+    let outcome = Outcome {
         broken: world.broken(),
         counts: world.counts(),
-    }
+    };
+    world.end();
+    outcome
 }
 
 /// A sender's request, while everything may go wrong.

@@ -111,6 +111,13 @@ impl World {
         self.healed.load(Ordering::Relaxed)
     }
 
+    /// Lets go of the processes, dead ones too, which hold the world as it holds them. The tasks
+    /// that are left go with their runtime.
+    pub(crate) fn end(&self) {
+        lock(&self.serving).clear();
+        lock(&self.layers).clear();
+    }
+
     /// What all layers did, dead ones too.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         lock(&self.layers)
