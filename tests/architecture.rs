@@ -35,7 +35,14 @@ fn imports_point_down() {
 
 #[test]
 fn files_are_at_most_400_lines_long() {
-    let files = Source::all(&["src", "tests", "examples", "benches"]);
+    let files = Source::all(&[
+        "src",
+        "tests",
+        "examples",
+        "benches",
+        "fuzz/src",
+        "fuzz/tests",
+    ]);
     assert_none(&too_long(&files));
 }
 

@@ -107,12 +107,14 @@ impl Case {
     fn request(&self, body: &[u8]) -> Vec<u8> {
         let method = self.method.as_deref().unwrap_or("POST");
         let path = self.path.as_deref().unwrap_or("/hook");
-        let mut text = format!("{} {method} {path}\n", self.channel);
-        if let Some(kind) = &self.content_type {
-            text += &format!("content-type: {kind}\n");
-        }
-        text += &headers(&self.headers);
-        [text.as_bytes(), b"\n", body].concat()
+        let kind = self.content_type.iter().map(|kind| ("content-type", kind));
+        let fields = kind.chain(
+            self.headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value)),
+        );
+        let start = format!("{} {method} {path}\n", self.channel);
+        [start.as_bytes(), &lines(fields), b"\n", body].concat()
     }
 }
 
@@ -124,14 +126,18 @@ impl Vector {
             (None, None) => Vec::new(),
         };
         let url = self.url.as_deref().unwrap_or("/hook");
-        let text = format!("{} POST {url}\n{}\n", self.channel, headers(&self.headers));
-        [text.as_bytes(), body.as_slice()].concat()
+        let fields = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value));
+        let start = format!("{} POST {url}\n", self.channel);
+        [start.as_bytes(), &lines(fields), b"\n", &body].concat()
     }
 }
 
-fn headers(headers: &BTreeMap<String, String>) -> String {
-    headers
-        .iter()
+fn lines<'a>(fields: impl Iterator<Item = (&'a str, &'a String)>) -> Vec<u8> {
+    let lines: Vec<String> = fields
         .map(|(name, value)| format!("{name}: {value}\n"))
-        .collect()
+        .collect();
+    lines.concat().into_bytes()
 }
