@@ -69,7 +69,7 @@ impl Chores {
 }
 
 /// The number that a statement answers; zero if it answers nothing.
-async fn number(
+pub(super) async fn number(
     database: &Database,
     statement: &Statement,
     parameters: &Parameters<'_>,

@@ -7,6 +7,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checke
 
 use crate::key::{Conversation, Key};
 use crate::store::contract::Nonce;
+use crate::store::queue::arrival::Line;
 
 /// The name of a row, a conversation or an attempt. Ordered as the server orders `uuid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +24,14 @@ impl Id {
 
     pub(super) fn of_nonce(nonce: Nonce) -> Self {
         Self(*nonce.as_bytes())
+    }
+
+    pub(super) fn of_line(line: Line) -> Self {
+        Self(*line.as_bytes())
+    }
+
+    pub(super) fn line(self) -> Line {
+        Line::from_bytes(self.0)
     }
 
     fn first(digest: [u8; 32]) -> Self {

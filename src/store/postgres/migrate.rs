@@ -10,7 +10,11 @@ use crate::store::postgres::fault::{Cure, Fault};
 use crate::store::postgres::table::Table;
 
 /// Version 1 of the tables, for the default name.
-const SCHEMA: &str = include_str!("schema_1.sql");
+const SCHEMA: &str = concat!(
+    include_str!("schema_1.sql"),
+    "\n",
+    include_str!("inbox_1.sql")
+);
 
 /// The version that this code works with.
 const VERSION: i32 = 1;

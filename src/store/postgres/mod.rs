@@ -6,6 +6,7 @@ mod database;
 mod fault;
 mod held;
 mod id;
+mod inbox;
 mod lanes;
 mod look;
 mod migrate;

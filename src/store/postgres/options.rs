@@ -76,7 +76,8 @@ impl PostgresOptions {
     /// How many statements of one kind may be in flight at once, at most. Default: 4.
     ///
     /// One is enough where the server's disk is fast; more are used only while statements take
-    /// long. The store uses up to twice as many connections, and a few for looking and sweeping.
+    /// long. The store uses up to twice as many connections, and a few for looking and sweeping;
+    /// where it holds an inbox, twice as many again.
     pub fn lanes(mut self, most: usize) -> Self {
         self.lanes = most.max(1);
         self

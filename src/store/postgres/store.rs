@@ -19,6 +19,8 @@ use crate::store::postgres::conversation::Chores;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::id::Id;
+use crate::store::postgres::inbox::chores::Swept;
+use crate::store::postgres::inbox::desk::Inbox;
 use crate::store::postgres::lanes::Lanes;
 use crate::store::postgres::look::LookJob;
 use crate::store::postgres::migrate;
@@ -79,6 +81,7 @@ struct Inner {
     settlements: Lanes<SettleJob>,
     renewals: Lanes<RenewJob>,
     looks: Lanes<LookJob>,
+    inbox: Inbox,
     sweeper: OnceLock<Sweeper>,
 }
 
@@ -135,6 +138,7 @@ impl PostgresStore {
                 settlements: Lanes::new(SettleJob(share()), most, limit),
                 renewals: Lanes::new(RenewJob(share()), most, limit),
                 looks: Lanes::new(LookJob(share()), most, limit),
+                inbox: Inbox::new(&database, options),
                 sweeper: OnceLock::new(),
                 database,
             }),
@@ -161,7 +165,12 @@ impl PostgresStore {
         migrate::schema(&options.table)
     }
 
-    fn start_sweeper(&self) {
+    /// What the inbox asks of the server.
+    pub(super) fn inbox(&self) -> &Inbox {
+        &self.inner.inbox
+    }
+
+    pub(super) fn start_sweeper(&self) {
         let Some(every) = self.inner.options.sweep_every else {
             return;
         };
@@ -231,18 +240,20 @@ impl Store for PostgresStore {
 
     async fn forget(&self, conversation: &Conversation) -> Result<u64, Error> {
         let id = Id::of_conversation(conversation);
+        let messages = self.inner.inbox.forget(conversation).await?;
         let forgotten = self.inner.chores.forget(&self.inner.database, id);
-        self.inner.within_limit(forgotten).await
+        Ok(self.inner.within_limit(forgotten).await? + messages)
     }
 
     async fn close(&self, conversation: &Conversation) -> Result<(), Error> {
         let id = Id::of_conversation(conversation);
+        self.inner.inbox.close(conversation).await?;
         let closed = self.inner.chores.close(&self.inner.database, id);
         self.inner.within_limit(closed).await
     }
 
     async fn sweep(&self, limit: usize) -> Result<u64, Error> {
-        self.inner.step(limit).await
+        Ok(self.inner.sweep(limit).await?.swept)
     }
 }
 
@@ -255,13 +266,24 @@ fn with_id(wanted: &Wanted) -> (Id, Wanted) {
 
 impl Sweep for Inner {
     async fn step(&self, limit: usize) -> Result<u64, Error> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.within_limit(self.chores.sweep(&self.database, limit))
-            .await
+        Ok(self.sweep(limit).await?.looked)
     }
 }
 
 impl Inner {
+    /// Removes records first, then keys of the inbox.
+    async fn sweep(&self, limit: usize) -> Result<Swept, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let records = self.chores.sweep(&self.database, limit);
+        let records = self.within_limit(records).await?;
+        let left = limit.saturating_sub_unsigned(records).max(0);
+        let keys = self.inbox.sweep(left).await?;
+        Ok(Swept {
+            swept: records + keys.swept,
+            looked: records + keys.looked,
+        })
+    }
+
     /// Claims what is open, from the second time on after a growing pause.
     async fn claim_once(
         &self,
@@ -330,10 +352,11 @@ fn pool(url: &str, options: &PostgresOptions) -> Result<Pool, Error> {
     };
     let manager = Manager::from_config(config, NoTls, recycling);
     Pool::builder(manager)
-        .max_size(options.lanes * 2 + SPARE)
+        .max_size(options.lanes * 4 + SPARE)
         .build()
         .map_err(|e| Error::misconfigured("the pool cannot be made").because(e))
 }
 
-/// Connections for looking, renewing, sweeping and forgetting, beside claims and settlements.
-const SPARE: usize = 4;
+/// Connections for looking, renewing, sweeping and forgetting, beside claims, settlements, and the
+/// acceptances and reports of an inbox.
+const SPARE: usize = 6;

@@ -11,7 +11,8 @@ use crate::error::Error;
 
 /// What the sweeper needs of its store.
 pub(super) trait Sweep: Send + Sync + 'static {
-    /// Removes up to so many rows.
+    /// Looks at up to so many rows whose retention has ended, removes those that may go, and gives
+    /// how many it looked at.
     fn step(&self, limit: usize) -> impl Future<Output = Result<u64, Error>> + Send;
 }
 
@@ -41,8 +42,8 @@ async fn run<S: Sweep>(store: Weak<S>, every: Duration) {
 async fn sweep_all<S: Sweep>(store: &Weak<S>) -> Option<()> {
     loop {
         let began = Instant::now();
-        let swept = store.upgrade()?.step(BATCH).await;
-        match swept.map(usize::try_from) {
+        let looked = store.upgrade()?.step(BATCH).await;
+        match looked.map(usize::try_from) {
             Ok(Ok(BATCH)) => sleep(began.elapsed().max(PAUSE)).await,
             Ok(_) => return Some(()),
             Err(error) => {

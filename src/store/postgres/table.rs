@@ -31,6 +31,9 @@ pub(super) struct Statements {
     pub(super) settle: Statement,
     pub(super) renew: Statement,
     pub(super) look: Statement,
+    pub(super) accept: Statement,
+    pub(super) turn: Statement,
+    pub(super) report: Statement,
 }
 
 impl Table {
@@ -97,6 +100,9 @@ impl Table {
             settle: call("_settle", &SETTLE),
             renew: call("_renew", &RENEW),
             look: call("_look", &LOOK),
+            accept: call("_accept", &ACCEPT),
+            turn: call("_turn", &TURN),
+            report: call("_report", &REPORT),
         }
     }
 }
@@ -156,6 +162,35 @@ const RENEW: [Type; 3] = [Type::UUID_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY];
 
 const LOOK: [Type; 1] = [Type::UUID_ARRAY];
 
+const ACCEPT: [Type; 10] = [
+    Type::UUID_ARRAY,
+    Type::UUID_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BOOL_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::BYTEA_ARRAY,
+];
+
+const TURN: [Type; 4] = [Type::INT8, Type::INT8, Type::INT8, Type::INT8];
+
+const REPORT: [Type; 11] = [
+    Type::UUID_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BOOL_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,9 +222,13 @@ mod tests {
             settle,
             renew,
             look,
+            accept,
+            turn,
+            report,
         } = Table::default().statements();
-        let mut counts = [claim, take, settle, renew, look].map(|call| call.types.len());
+        let mut counts =
+            [claim, take, settle, renew, look, accept, turn, report].map(|call| call.types.len());
         counts.sort_unstable();
-        assert_eq!(counts, [1, 3, 7, 8, 9]);
+        assert_eq!(counts, [1, 3, 4, 7, 8, 9, 10, 11]);
     }
 }

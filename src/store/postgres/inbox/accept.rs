@@ -1,0 +1,212 @@
+//! Acceptance: what is sent, and whose answer is whose.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::key::{Conversation, Key};
+use crate::record::Keep;
+use crate::store::contract::Token;
+use crate::store::postgres::database::Database;
+use crate::store::postgres::fault::Fault;
+use crate::store::postgres::held::Held;
+use crate::store::postgres::id::Id;
+use crate::store::postgres::lanes::{Answers, Job};
+use crate::store::postgres::pace::Effect;
+use crate::store::postgres::text::readable;
+use crate::store::postgres::time;
+use crate::store::queue::arrival::{Accepted, Arrival, Place, Stage};
+
+/// One call's messages, or what is left of them to be accepted again.
+pub(super) struct AcceptCall {
+    pub(super) arrivals: Vec<Coming>,
+    pub(super) lease: Option<Duration>,
+}
+
+/// A message that is to be accepted.
+#[derive(Clone)]
+pub(super) struct Coming {
+    id: Id,
+    line: Id,
+    arrival: Arrival,
+}
+
+impl Coming {
+    pub(super) fn of(arrival: &Arrival) -> Self {
+        Self {
+            id: Id::of_key(&arrival.key),
+            line: Id::of_line(arrival.line()),
+            arrival: arrival.clone(),
+        }
+    }
+}
+
+/// Serves acceptances. The answer for a message is `None` if it is to be accepted again.
+pub(super) struct AcceptJob(pub(super) Arc<Database>);
+
+/// So many bytes take as much of a statement's room as one more row.
+const BYTES_PER_ROW: usize = 16 * 1024;
+
+impl Job for AcceptJob {
+    type Call = AcceptCall;
+    type Answer = Vec<Option<Accepted>>;
+
+    fn weight(call: &AcceptCall) -> usize {
+        let of_one = |coming: &Coming| 1 + coming.arrival.raw.len() / BYTES_PER_ROW;
+        call.arrivals.iter().map(of_one).sum()
+    }
+
+    fn database(&self) -> &Database {
+        &self.0
+    }
+
+    async fn serve(
+        &self,
+        held: Held,
+        calls: &[AcceptCall],
+    ) -> Result<(Answers<Self>, Effect), Fault> {
+        let columns = Columns::of(calls);
+        let rows = self
+            .0
+            .query(
+                Some(held),
+                &self.0.statements.accept,
+                &[
+                    &columns.keys,
+                    &columns.lines,
+                    &columns.keeps,
+                    &columns.lively,
+                    &columns.leases,
+                    &columns.channels,
+                    &columns.scopes,
+                    &columns.ids,
+                    &columns.conversations,
+                    &columns.raws,
+                ],
+            )
+            .await?;
+        let mut told = Told::default();
+        for row in &rows {
+            told.note(
+                row.try_get(0).map_err(Fault::corrupt)?,
+                row.try_get(1).map_err(Fault::corrupt)?,
+                row.try_get(2).map_err(Fault::corrupt)?,
+            )?;
+        }
+        let effect = if told.new.is_empty() {
+            Effect::Read
+        } else {
+            Effect::Written
+        };
+        let answers = calls.iter().map(|call| Ok(told.answer(call))).collect();
+        Ok((answers, effect))
+    }
+}
+
+/// What the server told. What was given out is taken out: each once.
+#[derive(Default)]
+struct Told {
+    new: HashMap<Id, Place>,
+    turns: HashMap<Id, Token>,
+    known: HashMap<Id, Stage>,
+}
+
+impl Told {
+    fn note(&mut self, id: Id, number: Option<i64>, what: &str) -> Result<(), Fault> {
+        match (what, number) {
+            ("new", Some(number)) => drop(self.new.insert(id, Place::new(number))),
+            ("turn", Some(number)) => drop(self.turns.insert(id, Token::new(number))),
+            ("waiting", _) => drop(self.known.insert(id, Stage::Waiting)),
+            ("done", _) => drop(self.known.insert(id, Stage::Done)),
+            ("dead", _) => drop(self.known.insert(id, Stage::Dead)),
+            (other, _) => return Err(Fault::corrupt(format!("there is no stage {other:?}"))),
+        }
+        Ok(())
+    }
+
+    /// Of several copies in one statement the first is new, and the others repeat it; of several
+    /// new messages of a line the first has its turn.
+    fn answer(&mut self, call: &AcceptCall) -> Vec<Option<Accepted>> {
+        let answer = |coming: &Coming| {
+            if let Some(place) = self.new.remove(&coming.id) {
+                self.known.insert(coming.id, Stage::Waiting);
+                let turn = self.turns.remove(&coming.line);
+                return Some(Accepted::New { place, turn });
+            }
+            let stage = self.known.get(&coming.id);
+            stage.map(|stage| Accepted::Repeat(*stage))
+        };
+        call.arrivals.iter().map(answer).collect()
+    }
+}
+
+/// The messages as arrays, in the order of the calls, each key once. Columns that hold nothing are
+/// not sent.
+#[derive(Default)]
+struct Columns<'a> {
+    keys: Vec<Id>,
+    lines: Vec<Id>,
+    keeps: Vec<i64>,
+    lively: Vec<bool>,
+    leases: Vec<Option<i64>>,
+    channels: Vec<Cow<'a, str>>,
+    scopes: Vec<Cow<'a, str>>,
+    ids: Vec<Cow<'a, str>>,
+    conversations: Option<Vec<Option<Cow<'a, str>>>>,
+    raws: Vec<&'a [u8]>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(calls: &'a [AcceptCall]) -> Self {
+        let count = calls.iter().map(|call| call.arrivals.len()).sum();
+        let mut seen = HashSet::with_capacity(count);
+        let mut columns = Self::default();
+        let all = || {
+            let of_call = |call: &'a AcceptCall| call.arrivals.iter().map(move |c| (c, call.lease));
+            calls.iter().flat_map(of_call)
+        };
+        let spoken = all().any(|(coming, _)| coming.arrival.conversation.is_some());
+        columns.conversations = spoken.then(|| Vec::with_capacity(count));
+        for (coming, lease) in all() {
+            if seen.insert(coming.id) {
+                columns.push(coming, lease);
+            }
+        }
+        columns
+    }
+
+    fn push(&mut self, coming: &'a Coming, lease: Option<Duration>) {
+        let Arrival {
+            key,
+            conversation,
+            keep,
+            raw,
+        } = &coming.arrival;
+        let (time, lively) = kept(*keep, conversation.as_ref());
+        self.keys.push(coming.id);
+        self.lines.push(coming.line);
+        self.keeps.push(time::to_server(time));
+        self.lively.push(lively);
+        self.leases.push(lease.map(time::to_server));
+        self.push_texts(key, conversation.as_ref());
+        self.raws.push(raw);
+    }
+
+    fn push_texts(&mut self, key: &'a Key, conversation: Option<&'a Conversation>) {
+        self.channels.push(readable(key.channel()));
+        self.scopes.push(readable(key.scope()));
+        self.ids.push(readable(key.id()));
+        if let Some(conversations) = &mut self.conversations {
+            conversations.push(conversation.map(|c| readable(c.id())));
+        }
+    }
+}
+
+/// How long a key is kept, and whether it lives with its conversation.
+fn kept(keep: Keep, conversation: Option<&Conversation>) -> (Duration, bool) {
+    match keep {
+        Keep::For(time) => (time, false),
+        Keep::Conversation { idle } => (idle, conversation.is_some()),
+    }
+}

@@ -1,0 +1,9 @@
+//! The inbox in PostgreSQL.
+
+mod accept;
+pub(super) mod chores;
+pub(super) mod desk;
+mod queue;
+mod read;
+mod report;
+mod turns;
