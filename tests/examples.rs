@@ -55,9 +55,7 @@ async fn a_message_sent_twice_to_the_axum_and_the_hyper_server_is_handled_once()
 
 #[tokio::test]
 async fn a_call_sent_twice_to_the_tonic_server_is_handled_once() {
-    let output = example("tonic_chat").output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let said = said("tonic_chat").await;
     let answers = said.matches("hello is message 1").count();
     assert_eq!(
         (
@@ -67,4 +65,43 @@ async fn a_call_sent_twice_to_the_tonic_server_is_handled_once() {
         (2, 1)
     );
     assert!(said.contains("runs: 1, replayed: 1"), "{said}");
+}
+
+async fn said(name: &str) -> String {
+    let output = example(name).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[cfg(feature = "verify")]
+#[tokio::test]
+async fn a_channel_of_ones_own_cuts_out_what_is_done_and_refuses_a_guessed_token() {
+    let expected = "\
+posted with the token \"guessed\"
+  answered: 401 Unauthorized
+posted with the token \"secret\"
+  handled: 1;ann;hello
+  handled: 2;bob;hi
+  handled: 3;ann;bye
+  answered: 200 OK
+posted with the token \"secret\"
+  handled: 4;bob;hm
+  answered: 200 OK
+";
+    assert_eq!(said("own_channel").await, expected);
+}
+
+#[cfg(feature = "verify")]
+#[tokio::test]
+async fn a_token_made_for_another_body_is_refused_and_a_repeat_is_handled_once() {
+    let expected = "\
+first
+  handled: {\"message_uuid\":\"aaaa-bbbb\",\"text\":\"hi\"}
+  answered: 200 OK
+again
+  answered: 200 OK
+changed
+  answered: 401 Unauthorized
+";
+    assert_eq!(said("jwt_channel").await, expected);
 }

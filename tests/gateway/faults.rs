@@ -119,3 +119,23 @@ async fn a_path_into_json_is_shown_with_its_fault() {
     assert!(said[0].starts_with("5:13: route.json_path: "), "{said:#?}");
     assert!(said[1].ends_with("$.a[?]"), "{said:#?}");
 }
+
+#[tokio::test]
+async fn a_store_that_is_not_there_is_told_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let text = "listen = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\nupstream = \"http://a\"\n";
+    std::fs::write(&file, text).unwrap();
+    for url in ["mysql://somewhere", "sqlite:/nowhere/at/all/keys.db"] {
+        let gateway = Command::new(executable())
+            .arg(&file)
+            .env("DATABASE_URL", url)
+            .output();
+        let output = gateway.await.unwrap();
+        assert!(
+            !output.status.success() && !output.stderr.is_empty(),
+            "{output:?}"
+        );
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+}
