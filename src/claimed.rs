@@ -97,10 +97,15 @@ impl Claimed {
 
 impl Message {
     pub(crate) fn new(delivery: Delivery, lease: &Lease) -> Self {
+        Self::under(delivery, lease.token(), lease.attempt())
+    }
+
+    /// A message that is handled in a turn of an inbox.
+    pub(crate) fn under(delivery: Delivery, token: Token, attempt: u32) -> Self {
         Self {
             delivery,
-            token: lease.token(),
-            attempt: lease.attempt(),
+            token,
+            attempt,
         }
     }
 

@@ -54,6 +54,15 @@ impl Key {
         }
     }
 
+    /// The key with these texts, as the accessors gave them.
+    pub(crate) fn restored(channel: &str, scope: &str, id: &str) -> Self {
+        Self {
+            text: [channel, scope, id].concat().into(),
+            scope_at: channel.len(),
+            id_at: channel.len() + scope.len(),
+        }
+    }
+
     /// The channel's name, such as `whatsapp`.
     pub fn channel(&self) -> &str {
         self.text.get(..self.scope_at).unwrap_or_default()
@@ -130,6 +139,11 @@ impl Conversation {
     /// [`new`](Self::new), put together in a `buffer` that is used again.
     pub(crate) fn written_in(buffer: &mut String, channel: &str, scope: &str, id: &str) -> Self {
         Self(Key::written_in(buffer, channel, scope, &[id]))
+    }
+
+    /// The conversation with these texts, as the accessors gave them.
+    pub(crate) fn restored(channel: &str, scope: &str, id: &str) -> Self {
+        Self(Key::restored(channel, scope, id))
     }
 
     /// The channel's name.

@@ -108,6 +108,7 @@ mod detach;
 mod error;
 mod fingerprint;
 mod flow;
+pub mod inbox;
 mod key;
 mod layer;
 mod pace;

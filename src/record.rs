@@ -158,7 +158,7 @@ struct Wire<'a> {
     payload: WirePayload<'a>,
 }
 
-type Fields<'a> = Vec<(&'a str, &'a [u8])>;
+pub(crate) type Fields<'a> = Vec<(&'a str, &'a [u8])>;
 
 #[derive(Serialize, Deserialize)]
 enum WirePayload<'a> {
@@ -214,13 +214,15 @@ impl<'a> Wire<'a> {
     }
 }
 
-fn fields_of(map: &HeaderMap) -> Fields<'_> {
+/// Header lines as they are stored: in order, repeated ones too.
+pub(crate) fn fields_of(map: &HeaderMap) -> Fields<'_> {
     map.iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()))
         .collect()
 }
 
-fn header_map(fields: Fields<'_>) -> Option<HeaderMap> {
+/// Reads what [`fields_of`] gave; `None` if it holds what is no header line.
+pub(crate) fn header_map(fields: Fields<'_>) -> Option<HeaderMap> {
     let mut map = HeaderMap::with_capacity(fields.len());
     for (name, value) in fields {
         map.append(

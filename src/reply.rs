@@ -32,8 +32,14 @@ pub(crate) fn ack<B>(ack: &Ack) -> Response<ResponseBody<B>> {
     if let Some(content_type) = &ack.content_type {
         headers.insert(CONTENT_TYPE, content_type.clone());
     }
-    headers.insert(REPLAYED, TRUE);
     response(ack.status, headers, body_of(ack.body.clone()))
+}
+
+/// The same, for messages that were received before.
+pub(crate) fn repeated_ack<B>(terms_ack: &Ack) -> Response<ResponseBody<B>> {
+    let mut response = ack(terms_ack);
+    response.headers_mut().insert(REPLAYED, TRUE);
+    response
 }
 
 /// A problem document (RFC 9457), or a gRPC status for a caller that speaks gRPC.

@@ -179,6 +179,24 @@ pin_project! {
     }
 }
 
+impl<F, R: Send + 'static, E: Send + 'static> ResponseFuture<F, R, E> {
+    /// An answer that takes its time.
+    pub(crate) fn guarded(rest: Staying<Result<Response<ResponseBody<R>>, E>>) -> Self {
+        Self {
+            lane: Lane::Guarded { rest },
+        }
+    }
+
+    /// An answer that is known.
+    pub(crate) fn refused(response: Response<ResponseBody<R>>) -> Self {
+        Self {
+            lane: Lane::Refused {
+                response: Some(response),
+            },
+        }
+    }
+}
+
 impl<F, R, E> Future for ResponseFuture<F, R, E>
 where
     F: Future<Output = Result<Response<R>, E>>,

@@ -19,9 +19,11 @@ use source::Source;
 const MAX_LINES: usize = 400;
 
 /// The places that spawn, each with an owner that stops what it spawned: a run whose caller left,
-/// a store's coalescer, a store's sweeper. And the suite that races a store, which awaits its tasks.
-const SPAWNERS: [&str; 5] = [
+/// an inbox's worker, a store's coalescer, a store's sweeper. And the suite that races a store,
+/// which awaits its tasks.
+const SPAWNERS: [&str; 6] = [
     "src/detach.rs",
+    "src/inbox/worker.rs",
     "src/store/postgres/lanes.rs",
     "src/store/postgres/sweeper.rs",
     "src/store/sqlite/thread.rs",

@@ -97,6 +97,11 @@ impl Channel for ByPath {
         }
     }
 
+    fn all_terms(&self) -> Vec<&Terms> {
+        let mounts = self.mounts.iter();
+        mounts.flat_map(|mount| mount.channel.all_terms()).collect()
+    }
+
     fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
         match self.find(head) {
             Some(channel) => channel.concern(head),
@@ -109,6 +114,11 @@ impl Channel for ByPath {
             Some(channel) => channel.verify(head, body),
             None => Ok(()),
         }
+    }
+
+    fn is_verifying(&self, head: &Parts) -> bool {
+        self.find(head)
+            .is_some_and(|channel| channel.is_verifying(head))
     }
 
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {

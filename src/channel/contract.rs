@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Request, StatusCode};
 
 use crate::delivery::Delivery;
 use crate::fingerprint::BodyForm;
@@ -32,6 +32,17 @@ pub trait Channel: Send + Sync + 'static {
     /// The channel's defaults for this request.
     fn terms(&self, head: &Parts) -> &Terms;
 
+    /// The terms of everyone that this channel speaks for, whatever the request. The default asks
+    /// for those of a `POST /`, which is right unless they depend on the head.
+    ///
+    /// What cannot work is refused by them when it is built, and not when a message comes.
+    fn all_terms(&self) -> Vec<&Terms> {
+        let head = Request::post("/").body(()).map(Request::into_parts);
+        head.map(|(head, ())| self.terms(&head))
+            .into_iter()
+            .collect()
+    }
+
     /// Whether the request can carry a delivery, judged by its head alone.
     ///
     /// Safe methods and handshakes do not. What does not concern the channel reaches the inner
@@ -51,6 +62,12 @@ pub trait Channel: Send + Sync + 'static {
     fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
         let _ = (head, body);
         Ok(())
+    }
+
+    /// Whether [`verify`](Self::verify) checks requests like this one at all. Default: `false`.
+    fn is_verifying(&self, head: &Parts) -> bool {
+        let _ = head;
+        false
     }
 
     /// The deliveries in the request, in order of appearance, each key once.

@@ -16,12 +16,20 @@ macro_rules! delegate {
                 (**self).terms(head)
             }
 
+            fn all_terms(&self) -> Vec<&Terms> {
+                (**self).all_terms()
+            }
+
             fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
                 (**self).concern(head)
             }
 
             fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
                 (**self).verify(head, body)
+            }
+
+            fn is_verifying(&self, head: &Parts) -> bool {
+                (**self).is_verifying(head)
             }
 
             fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {

@@ -133,7 +133,7 @@ impl Asked<'_> {
         match self.terms.reply {
             Reply::Ack => {
                 counters.acked.one();
-                reply::ack(&self.terms.ack)
+                reply::repeated_ack(&self.terms.ack)
             }
             Reply::Record => {
                 counters.not_kept.one();

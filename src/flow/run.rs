@@ -71,6 +71,14 @@ impl<Svc: Clone> Inner<Svc> {
         }
     }
 
+    /// A service that is polled ready when it is called.
+    pub(crate) fn cold(service: Svc) -> Self {
+        Self {
+            service,
+            is_ready: false,
+        }
+    }
+
     /// Gives its readiness back, so that a request that only waits takes nobody's place.
     pub(crate) fn cool(&mut self) {
         if self.is_ready {
@@ -80,7 +88,7 @@ impl<Svc: Clone> Inner<Svc> {
     }
 
     /// Calls the service; it is polled ready first if need be.
-    async fn call<B, R>(mut self, request: Request<B>) -> Result<Response<R>, Svc::Error>
+    pub(crate) async fn call<B, R>(mut self, request: Request<B>) -> Result<Response<R>, Svc::Error>
     where
         Svc: Service<Request<B>, Response = Response<R>>,
     {

@@ -116,7 +116,7 @@ where
 }
 
 /// A message that a request names twice is one message, and must not wait for itself.
-fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
+pub(crate) fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
     if deliveries.len() > 1 {
         let mut seen = HashSet::with_capacity(deliveries.len());
         deliveries.retain(|delivery| seen.insert(delivery.key().clone()));

@@ -61,6 +61,10 @@ impl<C: Channel, V: Verify> Channel for Verified<C, V> {
         self.channel.terms(head)
     }
 
+    fn all_terms(&self) -> Vec<&Terms> {
+        self.channel.all_terms()
+    }
+
     fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
         match self.channel.concern(head)? {
             Concern::Pass => Ok(Concern::Pass),
@@ -72,6 +76,10 @@ impl<C: Channel, V: Verify> Channel for Verified<C, V> {
     fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal> {
         self.verifier.verify(head, body)?;
         self.channel.verify(head, body)
+    }
+
+    fn is_verifying(&self, _: &Parts) -> bool {
+        true
     }
 
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {

@@ -1,0 +1,221 @@
+//! An inbox and its options.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::HeaderName;
+
+use crate::channel::contract::Channel;
+use crate::counts::Counters as LayerCounters;
+use crate::detach::Detached;
+use crate::error::Error;
+use crate::flow::context::Context;
+use crate::inbox::counts::Counters;
+use crate::inbox::decide::{Backoff, Loss, Plan, Replies, check};
+use crate::inbox::front::Front;
+use crate::inbox::letters::Letters;
+use crate::inbox::room::Room;
+use crate::inbox::shared::Shared;
+use crate::inbox::worker::Worker;
+use crate::policy::Options;
+use crate::record::Keep;
+use crate::store::queue::contract::Queue;
+use crate::store::queue::turn::Behind;
+use crate::underway::Underway;
+
+/// Stores each message, answers its sender at once, and runs the handler from a queue.
+///
+/// See the [module](crate::inbox).
+#[must_use = "an inbox does nothing until it is wrapped around a handler"]
+pub struct Inbox<Q, C> {
+    store: Q,
+    channel: C,
+    plan: Plan,
+    options: Options,
+}
+
+impl<Q: Queue, C: Channel> Inbox<Q, C> {
+    /// An inbox in a store, for the messages of a channel.
+    pub fn new(store: Q, channel: C) -> Self {
+        Self {
+            store,
+            channel,
+            plan: Plan::default(),
+            options: Options::default(),
+        }
+    }
+
+    /// How many lines are handled at the same time in this process. Default: 256.
+    pub fn concurrency(self, lines: usize) -> Self {
+        self.plan(|plan| plan.concurrency = lines)
+    }
+
+    /// How long a worker may go without renewing its turns. Default: 30 s.
+    ///
+    /// It renews them every third of it. After a process died, its lines go on elsewhere when
+    /// their leases have lapsed.
+    pub fn lease(self, lease: Duration) -> Self {
+        self.plan(|plan| plan.lease = lease)
+    }
+
+    /// How many attempts a message has before it is dead. Default: 10.
+    ///
+    /// An attempt is counted when the message is taken, so one that kills its worker has its last
+    /// attempt, too. Waiting for a turn is none.
+    pub fn attempts(self, most: u32) -> Self {
+        self.plan(|plan| plan.attempts = most)
+    }
+
+    /// How long an attempt may take; then its handler is dropped, and the attempt has failed.
+    /// Default: one minute.
+    pub fn attempt_limit(self, limit: Duration) -> Self {
+        self.plan(|plan| plan.attempt_limit = limit)
+    }
+
+    /// The pause before the second attempt, doubled before each further one up to `longest`, each
+    /// shortened at random by up to a half. Default: 1 s and 5 minutes.
+    ///
+    /// A `Retry-After` of the handler's answer, and [`Failure::Later`], count more.
+    ///
+    /// [`Failure::Later`]: crate::inbox::Failure::Later
+    pub fn backoff(self, first: Duration, longest: Duration) -> Self {
+        self.plan(|plan| plan.backoff = Backoff { first, longest })
+    }
+
+    /// Whether the messages behind one that failed wait for it. Default: they do.
+    pub fn behind_a_failure(self, behind: Behind) -> Self {
+        self.plan(|plan| plan.behind = behind)
+    }
+
+    /// How long keys are kept, from when their messages were accepted. Default: a week longer
+    /// than their conversation had new messages, and a day longer than the sender goes on
+    /// repeating. A message that is not done keeps its key however long it takes.
+    pub fn keep(self, keep: Keep) -> Self {
+        self.plan(|plan| plan.keep = Some(keep))
+    }
+
+    /// How often the worker looks for messages that other processes left, or whose time has come.
+    /// Default: 500 ms. What this process accepts is handled at once.
+    pub fn look_every(self, interval: Duration) -> Self {
+        self.plan(|plan| plan.look_every = interval)
+    }
+
+    /// How long a worker that was told to stop goes on with what it is handling. Default: 20 s.
+    pub fn stop_limit(self, limit: Duration) -> Self {
+        self.plan(|plan| plan.stop_limit = limit)
+    }
+
+    /// Header fields that are not stored with the request, such as credentials that the handler
+    /// does not need. Default: none.
+    pub fn leave_out(self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.plan(|plan| plan.left_out = fields.into_iter().collect())
+    }
+
+    /// The handler sends its replies by itself, through the channel's own API.
+    ///
+    /// Some channels read the reply out of the answer's body (`TwiML`, Telegram's `method`, Slack's
+    /// commands …). Here the answer goes out before the handler runs, so such a channel is refused
+    /// unless this is said.
+    pub fn reply_elsewhere(self) -> Self {
+        self.plan(|plan| plan.replies = Replies::Elsewhere)
+    }
+
+    /// Waiting messages may go with the process, although their senders were told that they were
+    /// received: for tests, and for a [`MemoryStore`](crate::store::MemoryStore).
+    pub fn may_lose_waiting(self) -> Self {
+        self.plan(|plan| plan.loss = Loss::Accepted)
+    }
+
+    /// The largest request body, in bytes. A larger one is answered 413. Default: 1 MiB.
+    pub fn max_request(mut self, bytes: usize) -> Self {
+        self.options.max_request = bytes;
+        self
+    }
+
+    /// How long a request's body may take to come. A later one is answered 408. Default: 60 s.
+    pub fn read_limit(mut self, limit: Duration) -> Self {
+        self.options.read_limit = limit;
+        self
+    }
+
+    /// How long one store call may take. Default: 5 s.
+    pub fn store_limit(mut self, limit: Duration) -> Self {
+        self.options.store_limit = limit;
+        self
+    }
+
+    /// Puts the inbox in front of a handler: the front goes into the router, the worker is
+    /// spawned.
+    ///
+    /// The handler is any Tower service for HTTP requests, a whole axum `Router` included. It is
+    /// called by the worker with one message at a time, and by the front with what is no message.
+    /// `B` is the body of the requests that come to the front, and follows from where it is
+    /// mounted.
+    ///
+    /// # Errors
+    /// [Misconfigured](Error::is_misconfigured) if the combination cannot work:
+    /// * the store keeps messages in memory only, and [`may_lose_waiting`] was not said;
+    /// * the reply of a channel is the body of its answer, and [`reply_elsewhere`] was not said;
+    /// * keys are kept for a shorter time than the channel's sender goes on repeating;
+    /// * there are no places, no attempts, or no time.
+    ///
+    /// [`may_lose_waiting`]: Self::may_lose_waiting
+    /// [`reply_elsewhere`]: Self::reply_elsewhere
+    pub fn wrap<Svc: Clone, B>(self, service: Svc) -> Result<Wrapped<Svc, Q, C, B>, Error> {
+        check(
+            &self.plan,
+            &self.channel.all_terms(),
+            self.store.is_durable(),
+        )?;
+        let context = Context {
+            store: self.store,
+            channel: Arc::new(self.channel),
+            options: self.options,
+            counters: Arc::<LayerCounters>::default(),
+            underway: Arc::new(Underway::new()),
+            detached: Arc::new(Detached::new()),
+        };
+        let (room, given) = Room::new();
+        let shared = Arc::new(Shared {
+            context,
+            plan: self.plan,
+            counters: Arc::<Counters>::default(),
+            room,
+        });
+        let front = Front {
+            service: service.clone(),
+            shared: Arc::clone(&shared),
+            body: PhantomData,
+        };
+        let worker = Worker {
+            service,
+            shared,
+            given,
+            body: PhantomData,
+        };
+        Ok((front, worker))
+    }
+
+    /// The dead messages of the store, and what waits in it.
+    pub fn letters(&self) -> Letters<Q> {
+        Letters::new(self.store.clone())
+    }
+
+    fn plan(mut self, change: impl FnOnce(&mut Plan)) -> Self {
+        change(&mut self.plan);
+        self
+    }
+}
+
+/// The two halves of an inbox.
+pub type Wrapped<Svc, Q, C, B> = (Front<Svc, Q, C, B>, Worker<Svc, Q, C, B>);
+
+impl<Q, C> fmt::Debug for Inbox<Q, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! One turn: the messages of a line, one after the other.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+#[cfg(not(any(test, feature = "testing")))]
+use rand::random;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use crate::body::request::RequestBody;
+#[cfg(any(test, feature = "testing"))]
+use crate::chance::random;
+use crate::channel::contract::Channel;
+use crate::error::BoxError;
+use crate::inbox::attempt::attempt;
+use crate::inbox::decide::{ended, spent};
+use crate::inbox::held::Holding;
+use crate::inbox::shared::Shared;
+use crate::pace::settle_again_after;
+use crate::store::queue::contract::Queue;
+use crate::store::queue::turn::{Behind, Ended, Onward, Report, Then, Turn, Waiting};
+
+/// When a worker's turns end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stops {
+    /// After the message that is being handled.
+    pub(crate) soon: CancellationToken,
+    /// At once.
+    pub(crate) now: CancellationToken,
+}
+
+/// Handles the messages of a turn until the line is empty, the turn has lasted long enough, or
+/// it ends otherwise.
+///
+/// The next message begins when the store has confirmed the end of the one before.
+pub(crate) async fn handle<Q, C, Svc, B, R>(
+    shared: Arc<Shared<Q, C>>,
+    service: Svc,
+    (turn, holding): (Turn, Holding),
+    stops: Stops,
+) where
+    Q: Queue,
+    C: Channel,
+    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send,
+    Svc::Future: Send,
+    Svc::Error: Into<BoxError> + Send,
+    B: Send,
+    R: Body<Data = Bytes> + Send,
+    R::Error: Into<BoxError>,
+{
+    let began = Instant::now();
+    let mut handled = 0;
+    let mut messages = VecDeque::from(turn.messages);
+    while let Some(message) = messages.pop_front() {
+        if holding.lost.is_cancelled() {
+            shared.counters.lost.one();
+            return;
+        }
+        if stops.soon.is_cancelled() {
+            break;
+        }
+        let run = run(&shared, service.clone(), &holding, &message);
+        let ended = tokio::select! {
+            ended = run => ended,
+            () = stops.now.cancelled() => cut(&message),
+            () = holding.lost.cancelled() => {
+                shared.counters.lost.one();
+                return;
+            }
+        };
+        count(&shared, &ended);
+        handled += 1;
+        let is_long = handled >= MOST_MESSAGES || began.elapsed() >= MOST_TIME;
+        let then = if stops.soon.is_cancelled() || is_long {
+            Then::GiveBack
+        } else if messages.is_empty() {
+            Then::Read(AT_ONCE)
+        } else {
+            Then::GoOn
+        };
+        let report = Report::new(holding.hold, message.place, ended, then);
+        match tell(&shared, &holding, &stops, report).await {
+            Some(Onward::Next(more)) => messages.extend(more),
+            Some(Onward::Ended) => {
+                if then == Then::GiveBack {
+                    shared.room.look.notify_one();
+                }
+                return;
+            }
+            Some(Onward::Lost) => {
+                shared.counters.lost.one();
+                return;
+            }
+            None => return,
+        }
+    }
+    shared.counters.given_back.one();
+    tell(&shared, &holding, &stops, Report::give_back(holding.hold)).await;
+}
+
+/// How a message ends: handled now, or dead since all its attempts were spent before.
+async fn run<Q, C, Svc, B, R>(
+    shared: &Shared<Q, C>,
+    service: Svc,
+    holding: &Holding,
+    message: &Waiting,
+) -> Ended
+where
+    Q: Queue,
+    C: Channel,
+    Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send,
+    Svc::Future: Send,
+    Svc::Error: Into<BoxError> + Send,
+    B: Send,
+    R: Body<Data = Bytes> + Send,
+    R::Error: Into<BoxError>,
+{
+    let plan = &shared.plan;
+    if let Some(dead) = spent(plan, message.attempt, message.fault.as_deref()) {
+        return dead;
+    }
+    let came = attempt(plan, service, holding.hold, message).await;
+    ended(plan, message.attempt, came, random())
+}
+
+/// The end of a message whose handler was dropped: it is due again at once, behind nobody.
+fn cut(message: &Waiting) -> Ended {
+    Ended::Later {
+        after: Duration::ZERO,
+        attempt: message.attempt,
+        fault: "was cut at the end of its worker".to_owned(),
+        behind: Behind::Wait,
+    }
+}
+
+fn count<Q: Queue, C: Channel>(shared: &Shared<Q, C>, ended: &Ended) {
+    match ended {
+        Ended::Done => shared.counters.handled.one(),
+        Ended::Later { .. } => shared.counters.failed.one(),
+        Ended::Dead { .. } => shared.counters.died.one(),
+    }
+}
+
+/// Reports until the store has heard it, or the turn is lost. After the worker's end it is tried
+/// once; what is not heard lapses.
+async fn tell<Q: Queue, C: Channel>(
+    shared: &Shared<Q, C>,
+    holding: &Holding,
+    stops: &Stops,
+    report: Report,
+) -> Option<Onward> {
+    let reports = [report];
+    for n in 0.. {
+        if let Ok(onward) = shared.within(shared.context.store.report(&reports)).await {
+            return onward.into_iter().next();
+        }
+        if stops.now.is_cancelled() || holding.lost.is_cancelled() {
+            return None;
+        }
+        tokio::select! {
+            () = sleep(settle_again_after(n, random())) => {}
+            () = holding.lost.cancelled() => {}
+            () = stops.now.cancelled() => {}
+        }
+    }
+    None
+}
+
+/// How many messages are read at once.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// After so many messages, or so long, a turn is given back, so that a long line does not keep
+/// others from theirs.
+const MOST_MESSAGES: usize = 64;
+const MOST_TIME: Duration = Duration::from_secs(1);
