@@ -18,6 +18,7 @@ mod memory {
     }
 
     tower_idempotency::store_contract!(fresh);
+    tower_idempotency::queue_contract!(fresh);
 }
 
 #[cfg(all(feature = "sqlite", feature = "testing"))]
@@ -41,6 +42,7 @@ mod sqlite {
     }
 
     tower_idempotency::store_contract!(fresh, reopen);
+    tower_idempotency::queue_contract!(fresh, reopen);
 }
 
 #[cfg(feature = "sqlite")]

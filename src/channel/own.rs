@@ -42,6 +42,10 @@ macro_rules! by_own {
             ) -> Result<(), $crate::channel::contract::Refusal> {
                 self.verifier().verify(head, body)
             }
+
+            fn is_verifying(&self, _head: &::http::request::Parts) -> bool {
+                true
+            }
         }
 
         impl $crate::channel::contract::Channel for $crate::verify::unverified::Unverified<$own> {

@@ -186,6 +186,10 @@ impl Channel for Slack {
         &self.base_for(head).terms
     }
 
+    fn all_terms(&self) -> Vec<&Terms> {
+        vec![&self.events.terms, &self.replied.terms]
+    }
+
     fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
         Ok(concern(head))
     }

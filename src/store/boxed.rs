@@ -9,6 +9,10 @@ use futures_util::future::BoxFuture;
 use crate::error::Error;
 use crate::key::{Conversation, Key};
 use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
+use crate::store::queue::arrival::{Accepted, Arrival};
+use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
+use crate::store::queue::contract::Queue;
+use crate::store::queue::turn::{Onward, Report, Turn, TurnHold, Waiting};
 
 /// A store whose kind is chosen at run time, by [`connect`](crate::store::connect()) or by hand.
 ///
@@ -25,8 +29,8 @@ pub struct BoxStore {
 }
 
 impl BoxStore {
-    /// Hides the kind of `store`.
-    pub fn new(store: impl Store) -> Self {
+    /// Hides the kind of `store`, which holds an inbox as well.
+    pub fn new(store: impl Queue) -> Self {
         Self {
             inner: Arc::new(store),
         }
@@ -64,7 +68,63 @@ impl Store for BoxStore {
     }
 }
 
-/// [`Store`] with boxed futures, so that it can stand behind a pointer.
+#[deny(clippy::missing_trait_methods)]
+impl Queue for BoxStore {
+    fn is_durable(&self) -> bool {
+        self.inner.is_durable()
+    }
+
+    async fn accept(
+        &self,
+        arrivals: &[Arrival],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Accepted>, Error> {
+        self.inner.accept(arrivals, lease).await
+    }
+
+    async fn take(
+        &self,
+        lines: usize,
+        messages: usize,
+        lease: Duration,
+    ) -> Result<Vec<Turn>, Error> {
+        self.inner.take(lines, messages, lease).await
+    }
+
+    async fn renew_turns(
+        &self,
+        turns: &[TurnHold],
+        lease: Duration,
+    ) -> Result<Vec<Standing>, Error> {
+        self.inner.renew_turns(turns, lease).await
+    }
+
+    async fn report(&self, reports: &[Report]) -> Result<Vec<Onward>, Error> {
+        self.inner.report(reports).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, Error> {
+        self.inner.backlog().await
+    }
+
+    async fn waiting(&self, limit: usize) -> Result<Vec<Waiting>, Error> {
+        self.inner.waiting(limit).await
+    }
+
+    async fn dead(&self, after: Option<Death>, limit: usize) -> Result<Vec<DeadLetter>, Error> {
+        self.inner.dead(after, limit).await
+    }
+
+    async fn redrive(&self, deaths: &[Death]) -> Result<u64, Error> {
+        self.inner.redrive(deaths).await
+    }
+
+    async fn bury(&self, deaths: &[Death]) -> Result<u64, Error> {
+        self.inner.bury(deaths).await
+    }
+}
+
+/// [`Queue`] with boxed futures, so that it can stand behind a pointer.
 trait Dyn: Send + Sync {
     fn claim<'a>(&'a self, claim: &'a Claim) -> Answer<'a, Vec<Verdict>>;
     fn renew<'a>(&'a self, holds: &'a [Hold], lease: Duration) -> Answer<'a, Vec<Standing>>;
@@ -73,11 +133,29 @@ trait Dyn: Send + Sync {
     fn forget<'a>(&'a self, conversation: &'a Conversation) -> Answer<'a, u64>;
     fn close<'a>(&'a self, conversation: &'a Conversation) -> Answer<'a, ()>;
     fn sweep(&self, limit: usize) -> Answer<'_, u64>;
+    fn is_durable(&self) -> bool;
+    fn accept<'a>(
+        &'a self,
+        arrivals: &'a [Arrival],
+        lease: Option<Duration>,
+    ) -> Answer<'a, Vec<Accepted>>;
+    fn take(&self, lines: usize, messages: usize, lease: Duration) -> Answer<'_, Vec<Turn>>;
+    fn renew_turns<'a>(
+        &'a self,
+        turns: &'a [TurnHold],
+        lease: Duration,
+    ) -> Answer<'a, Vec<Standing>>;
+    fn report<'a>(&'a self, reports: &'a [Report]) -> Answer<'a, Vec<Onward>>;
+    fn backlog(&self) -> Answer<'_, Backlog>;
+    fn waiting(&self, limit: usize) -> Answer<'_, Vec<Waiting>>;
+    fn dead(&self, after: Option<Death>, limit: usize) -> Answer<'_, Vec<DeadLetter>>;
+    fn redrive<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64>;
+    fn bury<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64>;
 }
 
 type Answer<'a, A> = BoxFuture<'a, Result<A, Error>>;
 
-impl<S: Store> Dyn for S {
+impl<S: Queue> Dyn for S {
     fn claim<'a>(&'a self, claim: &'a Claim) -> Answer<'a, Vec<Verdict>> {
         Box::pin(Store::claim(self, claim))
     }
@@ -104,6 +182,54 @@ impl<S: Store> Dyn for S {
 
     fn sweep(&self, limit: usize) -> Answer<'_, u64> {
         Box::pin(Store::sweep(self, limit))
+    }
+
+    fn is_durable(&self) -> bool {
+        Queue::is_durable(self)
+    }
+
+    fn accept<'a>(
+        &'a self,
+        arrivals: &'a [Arrival],
+        lease: Option<Duration>,
+    ) -> Answer<'a, Vec<Accepted>> {
+        Box::pin(Queue::accept(self, arrivals, lease))
+    }
+
+    fn take(&self, lines: usize, messages: usize, lease: Duration) -> Answer<'_, Vec<Turn>> {
+        Box::pin(Queue::take(self, lines, messages, lease))
+    }
+
+    fn renew_turns<'a>(
+        &'a self,
+        turns: &'a [TurnHold],
+        lease: Duration,
+    ) -> Answer<'a, Vec<Standing>> {
+        Box::pin(Queue::renew_turns(self, turns, lease))
+    }
+
+    fn report<'a>(&'a self, reports: &'a [Report]) -> Answer<'a, Vec<Onward>> {
+        Box::pin(Queue::report(self, reports))
+    }
+
+    fn backlog(&self) -> Answer<'_, Backlog> {
+        Box::pin(Queue::backlog(self))
+    }
+
+    fn waiting(&self, limit: usize) -> Answer<'_, Vec<Waiting>> {
+        Box::pin(Queue::waiting(self, limit))
+    }
+
+    fn dead(&self, after: Option<Death>, limit: usize) -> Answer<'_, Vec<DeadLetter>> {
+        Box::pin(Queue::dead(self, after, limit))
+    }
+
+    fn redrive<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64> {
+        Box::pin(Queue::redrive(self, deaths))
+    }
+
+    fn bury<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64> {
+        Box::pin(Queue::bury(self, deaths))
     }
 }
 

@@ -139,7 +139,7 @@ impl Process {
     /// Starts a process in which no file may grow beyond 256 KiB, and writing more is an error.
     fn start_in_narrow_space(file: &File) -> Self {
         let mut command = Command::new("sh");
-        let script = "trap '' XFSZ; ulimit -f 512; exec \"$0\" \"$@\"";
+        let script = "trap '' XFSZ; ulimit -f 768; exec \"$0\" \"$@\"";
         command.args(["-c", script]);
         command.arg(env::current_exe().unwrap());
         command.args(["child::body", "--exact", "--ignored", "--nocapture"]);

@@ -17,6 +17,7 @@ mod plain {
     }
 
     tower_idempotency::store_contract!(async || fresh(), reopen);
+    tower_idempotency::queue_contract!(async || fresh(), reopen);
 }
 
 /// As the hot path of a server is: swept all the time, and other handles on the file beside it.
@@ -36,4 +37,5 @@ mod swept_and_shared {
     }
 
     tower_idempotency::store_contract!(async || fresh());
+    tower_idempotency::queue_contract!(async || fresh());
 }

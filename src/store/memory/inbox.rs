@@ -69,6 +69,12 @@ impl Rows {
         (self.seen.len(), self.bytes)
     }
 
+    /// How many of these are no repeats.
+    pub(super) fn count_new(&self, arrivals: &[Arrival]) -> usize {
+        let is_new = |arrival: &&Arrival| !self.seen.contains_key(&arrival.key);
+        arrivals.iter().filter(is_new).count()
+    }
+
     pub(super) fn accept(
         &mut self,
         arrival: &Arrival,

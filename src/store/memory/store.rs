@@ -133,9 +133,10 @@ impl Queue for MemoryStore {
         let next_token = || self.table.next_token();
         let next_token: &dyn Fn() -> Token = &next_token;
         let lend = lease.map(|lease| (lease, next_token));
-        if !self.table.has_room(arrivals.len(), rows.size()) {
+        let new = rows.count_new(arrivals);
+        if !self.table.has_room(new, rows.size()) {
             rows.sweep(FULL_STEPS, now);
-            if !self.table.has_room(arrivals.len(), rows.size()) {
+            if !self.table.has_room(new, rows.size()) {
                 return Err(Error::unavailable("the memory store is full"));
             }
         }

@@ -79,7 +79,7 @@ impl Table {
     /// Whether the inbox, beside what it keeps, may keep so many keys more. It has the same bounds
     /// as the table, apart from it.
     pub(super) fn has_room(&self, keys: usize, (kept, bytes): (usize, usize)) -> bool {
-        kept.saturating_add(keys) <= self.max_keys && bytes < self.max_bytes
+        keys == 0 || kept.saturating_add(keys) <= self.max_keys && bytes < self.max_bytes
     }
 
     pub(super) fn claim(&self, claim: &Claim) -> Result<Vec<Verdict>, Error> {

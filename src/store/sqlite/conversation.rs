@@ -7,6 +7,7 @@ use crate::key::Conversation;
 use crate::record::Record;
 use crate::store::sqlite::batch::Batch;
 use crate::store::sqlite::clock::Moment;
+use crate::store::sqlite::inbox::line;
 use crate::store::sqlite::job::{Abandoned, Work};
 use crate::store::sqlite::kept;
 
@@ -84,9 +85,16 @@ impl Work for ForgetWork {
     /// The payloads' bytes are overwritten with zeros, which costs further writing.
     fn perform(&self, batch: &mut Batch<'_>) -> Result<u64, Error> {
         batch.row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
-        let forgotten = batch.execute(FORGET, params![self.digest, self.tombstone]);
+        let forgotten = self.forget(batch);
         batch.row("PRAGMA secure_delete = FAST", [], |_| Ok(()))?;
         Ok(u64::try_from(forgotten?).unwrap_or(u64::MAX))
+    }
+}
+
+impl ForgetWork {
+    fn forget(&self, batch: &Batch<'_>) -> Result<usize, Error> {
+        let records = batch.execute(FORGET, params![self.digest, self.tombstone])?;
+        Ok(records + line::forget(batch, &self.digest)?)
     }
 }
 
@@ -104,7 +112,8 @@ SELECT latest_at FROM idempotency_conversations WHERE conversation = ?1";
 const LEAVE: &str = "
 DELETE FROM idempotency_conversations
 WHERE conversation = ?1
-  AND NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE conversation = ?1)";
+  AND NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE conversation = ?1)
+  AND NOT EXISTS (SELECT 1 FROM idempotency_inbox_keys WHERE conversation = ?1)";
 
 const FORGET: &str = "
 UPDATE idempotency_claims

@@ -11,6 +11,7 @@ mod clock;
 mod connection;
 mod conversation;
 mod fault;
+mod inbox;
 mod job;
 mod kept;
 mod options;

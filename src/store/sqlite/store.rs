@@ -118,6 +118,11 @@ impl SqliteStore {
         self.inner.writer.stop().await;
         self.inner.reader.stop().await;
     }
+
+    /// Has the writer do some work.
+    pub(super) async fn ask<W: Work>(&self, work: W) -> Result<W::Answer, Error> {
+        self.inner.ask(work).await
+    }
 }
 
 /// A call waits for its place and then for its transaction. Dropped in between, a claim, a renewal

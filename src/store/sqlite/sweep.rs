@@ -47,11 +47,40 @@ impl Work for SweepWork {
 /// has come by what is known now.
 pub(super) fn step(batch: &Batch<'_>, limit: u64, longest: Duration) -> Result<Swept, Error> {
     let began = Instant::now();
+    let claims = step_of(&CLAIMS, batch, limit, longest)?;
+    if claims.rest == Rest::Some {
+        return Ok(claims);
+    }
+    let (limit, longest) = (
+        limit - claims.removed,
+        longest.saturating_sub(began.elapsed()),
+    );
+    let keys = step_of(&INBOX, batch, limit, longest)?;
+    Ok(Swept {
+        removed: claims.removed + keys.removed,
+        rest: keys.rest,
+    })
+}
+
+/// Rows of one table whose retention ends.
+struct Ending {
+    due: &'static str,
+    put_off: &'static str,
+    remove: &'static str,
+}
+
+fn step_of(
+    ending: &Ending,
+    batch: &Batch<'_>,
+    limit: u64,
+    longest: Duration,
+) -> Result<Swept, Error> {
+    let began = Instant::now();
     let mut removed = 0;
     while removed < limit && began.elapsed() < longest {
         let now = Moment::now();
         let at_once = CHUNK.min(limit - removed);
-        let due = batch.rows(DUE, params![now.column(), column(at_once)], |row| {
+        let due = batch.rows(ending.due, params![now.column(), column(at_once)], |row| {
             Ok(Due {
                 number: row.get(0)?,
                 conversation: row.get(1)?,
@@ -59,7 +88,7 @@ pub(super) fn step(batch: &Batch<'_>, limit: u64, longest: Duration) -> Result<S
             })
         })?;
         for row in &due {
-            removed += u64::from(sweep(batch, row, now)?);
+            removed += u64::from(sweep(ending, batch, row, now)?);
         }
         if column(at_once) > column_of(due.len()) {
             return Ok(Swept {
@@ -91,18 +120,18 @@ struct Due {
 }
 
 /// Removes the row, or puts it off. Gives whether it was removed.
-fn sweep(batch: &Batch<'_>, row: &Due, now: Moment) -> Result<bool, Error> {
+fn sweep(ending: &Ending, batch: &Batch<'_>, row: &Due, now: Moment) -> Result<bool, Error> {
     if let (Some(digest), Some(idle)) = (&row.conversation, row.idle)
         && let Some(latest) = conversation::latest(batch, digest)?
     {
         let idle = Duration::from_millis(u64::try_from(idle).unwrap_or(0));
         let expires = latest.plus(idle);
         if expires > now {
-            batch.execute(PUT_OFF, params![row.number, expires.column()])?;
+            batch.execute(ending.put_off, params![row.number, expires.column()])?;
             return Ok(false);
         }
     }
-    batch.execute(REMOVE, [row.number])?;
+    batch.execute(ending.remove, [row.number])?;
     if let Some(digest) = &row.conversation {
         conversation::leave(batch, digest)?;
     }
@@ -123,16 +152,28 @@ const CHUNK: u64 = 16;
 /// How long a step lasts where nothing else says so.
 pub(super) const LONGEST: Duration = Duration::from_millis(2);
 
-const DUE: &str = "
+const CLAIMS: Ending = Ending {
+    due: "
 SELECT number, conversation, idle FROM idempotency_claims
 WHERE expires_at <= ?1 AND state = 'done'
-ORDER BY expires_at LIMIT ?2";
+ORDER BY expires_at LIMIT ?2",
+    put_off: "
+UPDATE idempotency_claims SET expires_at = ?2 WHERE number = ?1",
+    remove: "
+DELETE FROM idempotency_claims WHERE number = ?1",
+};
+
+const INBOX: Ending = Ending {
+    due: "
+SELECT number, conversation, idle FROM idempotency_inbox_keys
+WHERE expires_at <= ?1 AND stage = 'done'
+ORDER BY expires_at LIMIT ?2",
+    put_off: "
+UPDATE idempotency_inbox_keys SET expires_at = ?2 WHERE number = ?1",
+    remove: "
+DELETE FROM idempotency_inbox_keys WHERE number = ?1",
+};
 
 const IS_DUE: &str = "
-SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE expires_at <= ?1)";
-
-const PUT_OFF: &str = "
-UPDATE idempotency_claims SET expires_at = ?2 WHERE number = ?1";
-
-const REMOVE: &str = "
-DELETE FROM idempotency_claims WHERE number = ?1";
+SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE expires_at <= ?1)
+    OR EXISTS (SELECT 1 FROM idempotency_inbox_keys WHERE expires_at <= ?1 AND stage = 'done')";
