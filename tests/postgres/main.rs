@@ -23,6 +23,8 @@ mod fixture;
 mod given_up;
 mod gone;
 mod hand;
+mod inbox;
+mod inbox_churn;
 mod layer;
 mod lost;
 mod migrating;

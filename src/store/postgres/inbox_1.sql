@@ -87,19 +87,18 @@ CREATE TABLE idempotency_dead (
 CREATE INDEX ON idempotency_dead (key);
 CREATE INDEX ON idempotency_dead (line);
 
--- How far known messages have come. No stage: done, and its retention has ended.
+-- How far known messages have come. No stage: done, and its retention has ended. Here and below
+-- LIMIT 1 keeps the planner from reading a whole table at once where it expects a small one.
 CREATE FUNCTION idempotency_stage(known uuid[], moment timestamptz)
 RETURNS TABLE (key uuid, stage text) LANGUAGE sql STABLE
 AS $$
     SELECT s.key, CASE
-        WHEN EXISTS (
-            SELECT FROM idempotency_message m WHERE m.line = s.line AND m.place = s.place)
-            THEN 'waiting'
-        WHEN EXISTS (SELECT FROM idempotency_dead d WHERE d.key = s.key) THEN 'dead'
-        WHEN s.expires > moment OR s.idle IS NOT NULL AND EXISTS (
-            SELECT FROM idempotency_life l WHERE l.line = s.line AND l.expires > moment)
-            THEN 'done' END
-    FROM idempotency_seen s WHERE s.key = ANY (known)
+        WHEN (SELECT true FROM idempotency_message m
+            WHERE m.line = s.line AND m.place = s.place LIMIT 1) THEN 'waiting'
+        WHEN (SELECT true FROM idempotency_dead d WHERE d.key = s.key LIMIT 1) THEN 'dead'
+        WHEN s.expires > moment OR (SELECT l.expires > moment FROM idempotency_life l
+            WHERE s.idle IS NOT NULL AND l.line = s.line LIMIT 1) THEN 'done' END
+    FROM idempotency_seen s WHERE s.key = ANY (known) OFFSET 0
 $$;
 
 -- The first messages of a line that may be handled now: up to `most`, and no more than `room`
@@ -549,10 +548,10 @@ BEGIN
             WHERE s.idle IS NOT NULL AND l.line = s.line AND l.expires > moment LIMIT 1) IS NULL;
     GET DIAGNOSTICS swept = ROW_COUNT;
     IF swept < looked THEN
-        UPDATE idempotency_seen s SET expires = greatest(
+        UPDATE idempotency_seen s SET expires = coalesce(
             (SELECT l.expires FROM idempotency_life l
-                WHERE s.idle IS NOT NULL AND l.line = s.line LIMIT 1),
-            moment + interval '1 minute', moment + (moment - s.at) / 8)
+                WHERE s.idle IS NOT NULL AND l.line = s.line AND l.expires > moment LIMIT 1),
+            moment + greatest(interval '1 minute', (moment - s.at) / 8))
         WHERE s.key = ANY (past);
     END IF;
     DELETE FROM idempotency_life l WHERE l.line = ANY (ARRAY (

@@ -94,13 +94,19 @@ impl PostgresOptions {
     /// A look that finds none reads two index pages. What it finds is removed in batches of a
     /// thousand with pauses between them, as long as there is more. Any number of processes may
     /// sweep the same tables.
+    ///
+    /// With it comes vacuuming: while an inbox is busy, its two tables that are written and emptied
+    /// all the time are vacuumed every five seconds or so, by one process at a time. That asks for
+    /// a user that owns the tables; for another one the store warns once, and leaves it to
+    /// autovacuum.
     pub fn sweep_every(mut self, interval: Duration) -> Self {
         self.sweep_every = Some(interval);
         self
     }
 
     /// Rows stay until [`Store::sweep`](crate::store::Store::sweep) is called, or until another
-    /// process sweeps. A row whose retention has ended counts as absent all the same.
+    /// process sweeps, and no table is vacuumed but by the server. A row whose retention has ended
+    /// counts as absent all the same.
     pub fn without_sweeper(mut self) -> Self {
         self.sweep_every = None;
         self

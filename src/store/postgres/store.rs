@@ -268,6 +268,10 @@ impl Sweep for Inner {
     async fn step(&self, limit: usize) -> Result<u64, Error> {
         Ok(self.sweep(limit).await?.looked)
     }
+
+    async fn tidy(&self) -> Result<(), Error> {
+        self.inbox.tidy().await
+    }
 }
 
 impl Inner {

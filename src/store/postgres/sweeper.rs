@@ -1,4 +1,4 @@
-//! Removes, on its own timer, rows whose retention has ended.
+//! Removes, on its own timer, rows whose retention has ended, and keeps busy tables small.
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -14,6 +14,9 @@ pub(super) trait Sweep: Send + Sync + 'static {
     /// Looks at up to so many rows whose retention has ended, removes those that may go, and gives
     /// how many it looked at.
     fn step(&self, limit: usize) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// Vacuums the tables that grow under load.
+    fn tidy(&self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// The running sweeper; it stops when this is dropped.
@@ -30,9 +33,13 @@ pub(super) fn start<S: Sweep>(store: Weak<S>, every: Duration) -> Option<Sweeper
 
 /// Ends with the store at the latest, also in the middle of a pause.
 async fn run<S: Sweep>(store: Weak<S>, every: Duration) {
+    tokio::join!(sweep_often(&store, every), tidy_often(&store));
+}
+
+async fn sweep_often<S: Sweep>(store: &Weak<S>, every: Duration) {
     loop {
         sleep(jittered(every)).await;
-        if sweep_all(&store).await.is_none() {
+        if sweep_all(store).await.is_none() {
             return;
         }
     }
@@ -53,6 +60,25 @@ async fn sweep_all<S: Sweep>(store: &Weak<S>) -> Option<()> {
         }
     }
 }
+
+async fn tidy_often<S: Sweep>(store: &Weak<S>) {
+    let mut pause = TIDY;
+    loop {
+        sleep(jittered(pause)).await;
+        let Some(store) = store.upgrade() else {
+            return;
+        };
+        let began = Instant::now();
+        if let Err(error) = store.tidy().await {
+            tracing::warn!(%error, "vacuuming failed; it is tried again later");
+        }
+        // Where an old snapshot keeps the dead rows alive, vacuuming takes long and helps nobody.
+        pause = TIDY.max(began.elapsed() * 10);
+    }
+}
+
+/// How often a busy inbox is looked at.
+const TIDY: Duration = Duration::from_secs(5);
 
 /// Between batches claims have the server to themselves for at least as long as the batch took.
 const PAUSE: Duration = Duration::from_millis(10);

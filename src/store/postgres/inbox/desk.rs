@@ -13,6 +13,7 @@ use crate::store::postgres::id::Id;
 use crate::store::postgres::inbox::accept::AcceptJob;
 use crate::store::postgres::inbox::chores::{Chores, Swept};
 use crate::store::postgres::inbox::report::ReportJob;
+use crate::store::postgres::inbox::tidy::Tidy;
 use crate::store::postgres::inbox::turns::RenewJob;
 use crate::store::postgres::lanes::Lanes;
 use crate::store::postgres::options::PostgresOptions;
@@ -24,6 +25,7 @@ pub(crate) struct Inbox {
     pub(super) reports: Lanes<ReportJob>,
     pub(super) renewals: Lanes<RenewJob>,
     pub(super) chores: Chores,
+    pub(super) tidy: Tidy,
     pub(super) database: Arc<Database>,
     limit: Duration,
 }
@@ -37,6 +39,7 @@ impl Inbox {
             reports: Lanes::new(ReportJob(share()), most, limit),
             renewals: Lanes::new(RenewJob(share()), most, limit),
             chores: Chores::of(&options.table),
+            tidy: Tidy::of(&options.table),
             database: share(),
             limit,
         }
@@ -61,6 +64,14 @@ impl Inbox {
             .await
     }
 
+    /// Vacuums the tables of a busy inbox.
+    pub(crate) async fn tidy(&self) -> Result<(), Error> {
+        match timeout(PATIENCE, self.tidy.tidy(&self.database)).await {
+            Ok(tidied) => tidied.map_err(|fault| fault.error),
+            Err(_) => Err(Error::overdue("vacuuming takes long")),
+        }
+    }
+
     pub(super) fn limit(&self) -> Duration {
         self.limit
     }
@@ -75,3 +86,6 @@ impl Inbox {
         }
     }
 }
+
+/// How long vacuuming may take: no caller waits for it.
+const PATIENCE: Duration = Duration::from_mins(1);

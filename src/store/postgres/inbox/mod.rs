@@ -6,4 +6,5 @@ pub(super) mod desk;
 mod queue;
 mod read;
 mod report;
+mod tidy;
 mod turns;

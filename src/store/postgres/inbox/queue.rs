@@ -59,6 +59,7 @@ impl Queue for PostgresStore {
         if reports.is_empty() {
             return Ok(Vec::new());
         }
+        self.inbox().tidy.note(reports.len());
         self.inbox().reports.ask(reports.to_vec()).await
     }
 
