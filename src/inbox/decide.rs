@@ -321,13 +321,9 @@ mod tests {
     #[test]
     fn pauses_double_up_to_a_bound_and_are_spread() {
         let backoff = Plan::default().backoff;
-        let seconds = |attempt, jitter| pause(backoff, attempt, jitter).as_secs_f64();
-        assert_eq!(
-            [seconds(1, 0.0), seconds(2, 0.0), seconds(5, 0.0)],
-            [1.0, 2.0, 16.0]
-        );
-        assert_eq!(seconds(60, 0.0), 300.0);
-        assert_eq!(seconds(1, 1.0), 0.5);
+        let pause = |attempt, jitter| pause(backoff, attempt, jitter).as_millis();
+        assert_eq!([1, 2, 5].map(|n| pause(n, 0.0)), [1_000, 2_000, 16_000]);
+        assert_eq!([pause(60, 0.0), pause(1, 1.0)], [300_000, 500]);
     }
 
     #[test]
