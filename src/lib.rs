@@ -88,6 +88,7 @@
 //! | `postgres` | no | the store for production |
 //! | `verify` | yes | the senders' signature schemes |
 //! | `xml` | yes | senders with XML bodies |
+//! | `admin` | no | a small axum router for operators of an inbox |
 //! | `axum` | no | the path before `nest` cut off its prefix |
 //! | `client` | no | the sender's half: a key for each send, and retries that keep it |
 //! | `testing` | no | the store contract as a suite of named tests |

@@ -67,6 +67,49 @@ async fn a_call_sent_twice_to_the_tonic_server_is_handled_once() {
     assert!(said.contains("runs: 1, replayed: 1"), "{said}");
 }
 
+/// Acknowledged three times in much less than the handler takes, handled once, with one line about
+/// it; and not again after a restart.
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn a_yes_delivered_three_times_to_the_inbox_places_one_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inbox.db");
+    let body = r#"{"entry":[{"changes":[{"value":{"metadata":{"phone_number_id":"1"},
+        "messages":[{"id":"wamid.1","from":"447700900123","text":{"body":"yes"}}]}}]}]}"#;
+    for is_restarted in [false, true] {
+        let mut server = example("inbox")
+            .arg("127.0.0.1:0")
+            .arg(&file)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let line = lines.next_line().await.unwrap().unwrap();
+        let url = line.strip_prefix("listening on ").unwrap();
+        for _ in 0..3 {
+            let request = reqwest::Client::new()
+                .post(format!("{url}/whatsapp"))
+                .header("content-type", "application/json")
+                .body(body);
+            assert_eq!(request.send().await.unwrap().status(), 200);
+        }
+        let pid = server.id().unwrap().to_string();
+        let interrupted = Command::new("kill").args(["-INT", &pid]).status().await;
+        assert!(interrupted.unwrap().success());
+        // At its end it finishes what it is handling.
+        let mut said = Vec::new();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            said.push(line);
+        }
+        let order = r#"wamid.1 says "yes": one order of £48.00, attempt 1"#;
+        let orders = said.iter().filter(|line| *line == order).count();
+        assert_eq!(
+            (orders, said.len()),
+            if is_restarted { (0, 0) } else { (1, 1) }
+        );
+        assert!(server.wait().await.unwrap().success());
+    }
+}
+
 async fn said(name: &str) -> String {
     let output = example(name).output().await.unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -50,8 +50,11 @@
 //! * A message is handled once unless its worker dies, or cannot reach the store for a whole
 //!   lease, in the middle of it.
 //!
-//! Dead messages are listed, redriven and dropped through [`Letters`].
+//! Dead messages are listed, redriven and dropped through [`Letters`], and over HTTP through the
+//! router `admin` of the feature of that name.
 
+#[cfg(feature = "admin")]
+mod admin;
 mod attempt;
 mod build;
 mod counts;
@@ -67,6 +70,8 @@ mod shared;
 mod turn;
 mod worker;
 
+#[cfg(feature = "admin")]
+pub use admin::admin;
 pub use build::{Inbox, Wrapped};
 pub use counts::InboxCounts;
 pub use decide::Failure;

@@ -8,6 +8,8 @@
     reason = "a test owns the tasks that it spawns"
 )]
 
+#[cfg(feature = "admin")]
+mod admin;
 mod building;
 mod dying;
 mod ending;
