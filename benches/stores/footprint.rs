@@ -49,7 +49,7 @@ async fn sizes(store: &PostgresStore, client: &Client, keys: usize) {
     println!("| | bytes per key |\n|---|---|");
     println!("| log | {} |", per(log, keys));
     let tables = "SELECT relname::text, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class \
-        WHERE relkind = 'r' AND relname IN ('idempotency', 'idempotency_record')";
+        WHERE relkind = 'r' AND relname = 'idempotency'";
     for row in client.query(tables, &[]).await.unwrap() {
         let name: String = row.get(0);
         println!("| {name}, table | {} |", per(row.get(1), keys));
@@ -102,6 +102,6 @@ fn purge(bench: &Bench, client: &Client, options: &Options) {
 }
 
 async fn left(client: &Client) -> i64 {
-    let sql = "SELECT count(*) FROM idempotency_record WHERE expires < now()";
+    let sql = "SELECT count(*) FROM idempotency WHERE expires < now()";
     client.query_one(sql, &[]).await.unwrap().get(0)
 }

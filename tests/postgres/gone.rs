@@ -63,7 +63,7 @@ async fn waits(table: &str) {
 
 async fn is_waiting(client: &Client, schema: &str) -> bool {
     let waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-        AND query LIKE '%' || $1 || '%_claim%'";
+        AND query LIKE '%' || $1 || '%_begin%'";
     let rows = client.query(waiting, &[&schema]).await.unwrap();
     !rows.is_empty()
 }

@@ -1,5 +1,5 @@
 //! No statement reads a table from end to end, whatever the table held when its plan was made; and
-//! the end of a run rewrites its row in place.
+//! renewals rewrite their rows in place.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn plans_that_were_made_on_empty_tables_serve_full_ones() {
     let client = database::client(&database::url()).await;
     let name = schema.table().split('.').next().unwrap().to_owned();
     // What the planner knows best: there is nothing in the tables.
-    for table in ["", "_record", "_conversation"] {
+    for table in ["", "_conversation"] {
         let analyze = format!("VACUUM ANALYZE {}{table}", schema.table());
         client.batch_execute(&analyze).await.unwrap();
     }
@@ -51,7 +51,9 @@ async fn plans_that_were_made_on_empty_tables_serve_full_ones() {
         .iter()
         .find(|table| table.table == "idempotency")
         .unwrap();
-    assert!(rows.in_place * 10 >= rows.updated * 9, "{rows:?}");
+    // Two of three updates extend leases. Of a page whose rows are all extended at once not all find
+    // room.
+    assert!(rows.in_place * 4 >= rows.updated, "{rows:?}");
 }
 
 /// Claims, looks, renews, repeats and records these messages, all by one call each.

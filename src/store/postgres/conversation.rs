@@ -32,11 +32,10 @@ impl Chores {
             ),
             count: statement(
                 "SELECT count(*) FROM idempotency t \
-                 LEFT JOIN idempotency_record r ON r.token = t.token \
                  LEFT JOIN idempotency_conversation c ON c.key = t.conversation_key \
                  WHERE t.conversation_key = $1 AND (t.state <> 'done' \
-                 OR r.expires > clock_timestamp() \
-                 OR c.heard_at + r.idle * interval '1 ms' > clock_timestamp())",
+                 OR t.expires > clock_timestamp() \
+                 OR greatest(c.heard_at, t.done_at) + t.idle * interval '1 ms' > clock_timestamp())",
                 &[Type::UUID],
             ),
             close: statement(

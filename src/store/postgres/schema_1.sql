@@ -22,18 +22,25 @@ INSERT INTO idempotency_version (version) VALUES (1);
 -- No CACHE: a session that kept numbers back would give out lower ones later.
 CREATE SEQUENCE idempotency_token;
 
--- One row per message.
+-- One row per message, with its record once it is done.
 --
 -- `key` and `conversation_key` are the first 16 bytes of a SHA-256 over channel, scope and id, each
 -- behind its length. The texts are for reading; a NUL, which text cannot hold, is written `␀`.
--- No index mentions `state`, `lease_until` or `done_at`, and pages are left with room: so the end
--- of a run rewrites the row where it stands and touches no index.
+--
+-- `expires` is when a done row may go. It is null while the message runs, and where the row lives as
+-- long as its conversation: then that is `idle` milliseconds after `done_at` at the earliest.
+-- `record` is null where it was forgotten.
+--
+-- No index mentions `lease_until`, and pages are left with a little room: so renewals rewrite the row
+-- where it stands, and touch no index. The end of a run moves it, for it grows by its record.
 CREATE TABLE idempotency (
     key uuid PRIMARY KEY,
     token bigint NOT NULL,
     claimed_at timestamptz NOT NULL,
     lease_until timestamptz,
     done_at timestamptz,
+    expires timestamptz,
+    idle bigint,
     attempt integer NOT NULL,
     forgotten boolean NOT NULL,
     nonce uuid,
@@ -43,21 +50,11 @@ CREATE TABLE idempotency (
     scope text NOT NULL,
     id text NOT NULL,
     conversation text,
-    fingerprint bytea
-) WITH (fillfactor = 60);
-CREATE INDEX ON idempotency (conversation_key) WHERE conversation_key IS NOT NULL;
-
--- One row per done message, inserted when its run ends. `record` is NULL once it is forgotten.
--- `idle` in milliseconds: the row lives as long as its conversation. `expires` without `idle` is
--- the end of retention; with it, the earliest end.
-CREATE TABLE idempotency_record (
-    token bigint PRIMARY KEY,
-    key uuid NOT NULL,
-    expires timestamptz NOT NULL,
-    idle bigint,
+    fingerprint bytea,
     record bytea
-);
-CREATE INDEX ON idempotency_record (expires) WHERE idle IS NULL;
+) WITH (fillfactor = 90);
+CREATE INDEX ON idempotency (conversation_key) WHERE conversation_key IS NOT NULL;
+CREATE INDEX ON idempotency (expires) WHERE expires IS NOT NULL;
 
 -- One row per conversation that has messages. A new message writes `heard_at`, and so extends all
 -- rows of the conversation without touching them. `due` is when the sweeper looks at it next.
@@ -71,13 +68,71 @@ CREATE TABLE idempotency_conversation (
 ) WITH (fillfactor = 60);
 CREATE INDEX ON idempotency_conversation (due);
 
--- Makes a row of each key that has none, and answers how every key stands. `free` marks rows that
--- idempotency_take may take over. A key that is not in the answer was removed at this very moment:
--- to be claimed again. Of two answers for a key the later one counts. The caller sorts the keys,
--- each once.
+-- What a lone call sends has functions of its own, which take and give single values and set no
+-- more than they need: arrays, rows and settings would cost as much again as the work itself.
+
+-- Makes the row of a key that has none, and answers its token. Null: the key has a row.
+CREATE FUNCTION idempotency_begin(
+    a_key uuid, a_nonce uuid, a_lease bigint, a_channel text, a_scope text, an_id text,
+    a_fingerprint bytea, a_conversation_key uuid, a_conversation text
+) RETURNS bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    given bigint;
+BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'local', true);
+    END IF;
+    INSERT INTO idempotency AS t (
+        key, token, claimed_at, lease_until, attempt, forgotten, nonce,
+        conversation_key, state, channel, scope, id, conversation, fingerprint)
+    VALUES (a_key, nextval('idempotency_token'), clock_timestamp(),
+        clock_timestamp() + a_lease * interval '1 ms', 1, false, a_nonce,
+        a_conversation_key, 'running', a_channel, a_scope, an_id, a_conversation, a_fingerprint)
+    ON CONFLICT (key) DO NOTHING
+    RETURNING t.token INTO given;
+    IF a_conversation_key IS NOT NULL AND given IS NOT NULL THEN
+        -- Only new messages extend a conversation.
+        INSERT INTO idempotency_conversation AS c (key, heard_at, due, channel, scope, id)
+        VALUES (a_conversation_key, clock_timestamp(), clock_timestamp() + interval '7 days',
+            a_channel, a_scope, a_conversation)
+        ON CONFLICT (key) DO UPDATE SET heard_at = greatest(c.heard_at, excluded.heard_at);
+    END IF;
+    RETURN given;
+END $$;
+
+-- Answers how a key stands for an attempt. `free` marks a row that idempotency_take may take over.
+-- No answer: the key has no row.
+CREATE FUNCTION idempotency_stand(a_key uuid, a_nonce uuid) RETURNS TABLE (
+    key uuid, done boolean, free boolean, nonce uuid, token bigint, attempt integer,
+    remaining bigint, fingerprint bytea, record bytea
+) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT t.key, t.state = 'done',
+        CASE t.state
+        WHEN 'done' THEN
+            coalesce(t.expires, t.done_at + t.idle * interval '1 ms') <= clock_timestamp()
+        ELSE t.lease_until <= clock_timestamp() OR t.nonce = a_nonce END,
+        t.nonce, t.token, t.attempt,
+        (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
+        t.fingerprint, t.record
+    FROM idempotency t WHERE t.key = a_key
+    INTO key, done, free, nonce, token, attempt, remaining, fingerprint, record;
+    IF FOUND THEN
+        RETURN NEXT;
+    END IF;
+END $$;
+
+-- Makes a row of each key that has none, and answers how every key stands, as idempotency_stand
+-- does. The caller sorts the `total` keys, each once. A key that is not in the answer was removed at
+-- this very moment: to be claimed again. Of two answers for a key the later one counts.
+-- `spoken` says that some have conversations. `look_first` is cheaper where most keys have a row, and
+-- changes no answer.
 CREATE FUNCTION idempotency_claim(
     keys uuid[], nonces uuid[], leases bigint[], channels text[], scopes text[], ids text[],
-    fingerprints bytea[], conversation_keys uuid[], conversations text[]
+    fingerprints bytea[], conversation_keys uuid[], conversations text[], spoken boolean,
+    look_first boolean, total integer
 ) RETURNS TABLE (
     key uuid, done boolean, free boolean, nonce uuid, token bigint, attempt integer,
     remaining bigint, fingerprint bytea, record bytea
@@ -85,79 +140,53 @@ CREATE FUNCTION idempotency_claim(
 AS $$
 #variable_conflict use_column
 DECLARE
-    seen bigint := 0;
-    answered bigint;
+    told integer := 0;
+    more integer;
+    made integer := 0;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
-    IF cardinality(keys) = 1 THEN
-        RETURN QUERY SELECT t.key, t.state = 'done',
-            CASE t.state WHEN 'done' THEN coalesce(r.expires <= clock_timestamp(), false)
-            ELSE t.lease_until <= clock_timestamp() OR t.nonce = nonces[1] END,
-            t.nonce, t.token, t.attempt,
-            (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
-            t.fingerprint, r.record
-        FROM idempotency t LEFT JOIN idempotency_record r ON r.token = t.token
-        WHERE t.key = keys[1];
-        IF FOUND THEN
-            RETURN;
+    FOR turn IN CASE WHEN look_first THEN 1 ELSE 2 END .. 3 LOOP
+        IF turn = 2 THEN
+            RETURN QUERY INSERT INTO idempotency AS t (
+                key, token, claimed_at, lease_until, attempt, forgotten, nonce,
+                conversation_key, state, channel, scope, id, conversation, fingerprint)
+            SELECT a.key, nextval('idempotency_token'), clock_timestamp(),
+                clock_timestamp() + a.lease * interval '1 ms', 1, false, a.nonce,
+                a.conversation_key, 'running', a.channel, a.scope, a.id, a.conversation,
+                a.fingerprint
+            FROM (
+                SELECT unnest(keys) AS key, unnest(nonces) AS nonce, unnest(leases) AS lease,
+                    unnest(channels) AS channel, unnest(scopes) AS scope, unnest(ids) AS id,
+                    unnest(fingerprints) AS fingerprint,
+                    unnest(conversation_keys) AS conversation_key,
+                    unnest(conversations) AS conversation
+            ) a
+            ON CONFLICT (key) DO NOTHING
+            RETURNING t.key, false, false, t.nonce, t.token, 1, 0::bigint, t.fingerprint,
+                NULL::bytea;
+            GET DIAGNOSTICS more = ROW_COUNT;
+            made := more;
+        ELSE
+            -- Without what this very transaction made.
+            RETURN QUERY SELECT t.key, t.state = 'done',
+                CASE t.state
+                WHEN 'done' THEN
+                    coalesce(t.expires, t.done_at + t.idle * interval '1 ms') <= clock_timestamp()
+                ELSE t.lease_until <= clock_timestamp() OR t.nonce = a.nonce END,
+                t.nonce, t.token, t.attempt,
+                (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
+                t.fingerprint, t.record
+            FROM (SELECT unnest(keys) AS key, unnest(nonces) AS nonce) a
+            JOIN idempotency t ON t.key = ANY (ARRAY[a.key])
+            WHERE t.xmin IS DISTINCT FROM pg_current_xact_id_if_assigned()::xid;
+            GET DIAGNOSTICS more = ROW_COUNT;
         END IF;
-        RETURN QUERY INSERT INTO idempotency AS t (
-            key, token, claimed_at, lease_until, attempt, forgotten, nonce,
-            conversation_key, state, channel, scope, id, conversation, fingerprint)
-        VALUES (keys[1], nextval('idempotency_token'), clock_timestamp(),
-            clock_timestamp() + leases[1] * interval '1 ms', 1, false, nonces[1],
-            conversation_keys[1], 'running', channels[1], scopes[1], ids[1], conversations[1],
-            fingerprints[1])
-        ON CONFLICT (key) DO NOTHING
-        RETURNING t.key, false, false, t.nonce, t.token, t.attempt, 0::bigint, t.fingerprint,
-            NULL::bytea;
-    ELSE
-        RETURN QUERY SELECT t.key, t.state = 'done',
-            CASE t.state WHEN 'done' THEN coalesce(r.expires <= clock_timestamp(), false)
-            ELSE t.lease_until <= clock_timestamp() OR t.nonce = a.nonce END,
-            t.nonce, t.token, t.attempt,
-            (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
-            t.fingerprint, r.record
-        FROM unnest(keys, nonces) AS a (key, nonce)
-        CROSS JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
-        LEFT JOIN LATERAL (
-            SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r ON true;
-        GET DIAGNOSTICS seen = ROW_COUNT;
-        IF seen = cardinality(keys) THEN
-            RETURN;
-        END IF;
-        RETURN QUERY INSERT INTO idempotency AS t (
-            key, token, claimed_at, lease_until, attempt, forgotten, nonce,
-            conversation_key, state, channel, scope, id, conversation, fingerprint)
-        SELECT a.key, nextval('idempotency_token'), clock_timestamp(),
-            clock_timestamp() + a.lease * interval '1 ms', 1, false, a.nonce,
-            a.conversation_key, 'running', a.channel, a.scope, a.id, a.conversation,
-            a.fingerprint
-        FROM unnest(keys, nonces, leases, channels, scopes, ids, fingerprints,
-            conversation_keys, conversations) AS a (
-            key, nonce, lease, channel, scope, id, fingerprint, conversation_key, conversation)
-        ON CONFLICT (key) DO NOTHING
-        RETURNING t.key, false, false, t.nonce, t.token, t.attempt, 0::bigint, t.fingerprint,
-            NULL::bytea;
-    END IF;
-    GET DIAGNOSTICS answered = ROW_COUNT;
-    IF seen + answered < cardinality(keys) THEN
-        -- Another made a row of the same key while this statement ran; a later one sees it.
-        RETURN QUERY SELECT t.key, t.state = 'done',
-            CASE t.state WHEN 'done' THEN coalesce(r.expires <= clock_timestamp(), false)
-            ELSE t.lease_until <= clock_timestamp() OR t.nonce = a.nonce END,
-            t.nonce, t.token, t.attempt,
-            (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
-            t.fingerprint, r.record
-        FROM unnest(keys, nonces) AS a (key, nonce)
-        CROSS JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
-        LEFT JOIN LATERAL (
-            SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r ON true
-        WHERE t.state = 'done' OR t.nonce <> a.nonce;
-    END IF;
-    IF conversation_keys IS NOT NULL THEN
+        told := told + more;
+        EXIT WHEN told >= total;
+    END LOOP;
+    IF spoken AND made > 0 THEN
         -- Only new messages extend a conversation: rows that this claim made.
         INSERT INTO idempotency_conversation AS c (key, heard_at, due, channel, scope, id)
         SELECT DISTINCT ON (a.conversation_key) a.conversation_key, clock_timestamp(),
@@ -183,7 +212,6 @@ LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_pl
 AS $$
 #variable_conflict use_column
 DECLARE
-    ended bigint;
     fresh integer[] := '{}';
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
@@ -212,24 +240,23 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        DELETE FROM idempotency_record r USING idempotency t
-        WHERE t.key = keys[i] AND t.state = 'done' AND r.token = t.token
-            AND r.expires <= clock_timestamp()
-            AND (r.idle IS NULL OR NOT EXISTS (
-                SELECT FROM idempotency_conversation c WHERE c.key = t.conversation_key
-                AND c.heard_at + r.idle * interval '1 ms' > clock_timestamp()))
-        RETURNING r.token INTO ended;
-        CONTINUE WHEN NOT FOUND;
         UPDATE idempotency t SET
             token = nextval('idempotency_token'), attempt = 1, claimed_at = clock_timestamp(),
             lease_until = clock_timestamp() + leases[i] * interval '1 ms', done_at = NULL,
+            expires = NULL, idle = NULL, record = NULL,
             forgotten = false, nonce = nonces[i], state = 'running',
             conversation_key = conversation_keys[i], conversation = conversations[i],
             fingerprint = fingerprints[i]
-        WHERE t.key = keys[i] AND t.state = 'done' AND t.token = ended
+        WHERE t.key = keys[i] AND t.state = 'done'
+            AND coalesce(t.expires, t.done_at + t.idle * interval '1 ms') <= clock_timestamp()
+            AND (t.idle IS NULL OR NOT EXISTS (
+                SELECT FROM idempotency_conversation c WHERE c.key = t.conversation_key
+                AND c.heard_at + t.idle * interval '1 ms' > clock_timestamp()))
         RETURNING t.key, t.token, t.attempt INTO key, token, attempt;
-        RETURN NEXT;
-        fresh := fresh || i;
+        IF FOUND THEN
+            RETURN NEXT;
+            fresh := fresh || i;
+        END IF;
     END LOOP;
     -- After all rows, as in idempotency_claim: what is locked in one order does not deadlock.
     INSERT INTO idempotency_conversation AS c (key, heard_at, due, channel, scope, id)
@@ -240,10 +267,76 @@ BEGIN
     ON CONFLICT (key) DO UPDATE SET heard_at = greatest(c.heard_at, excluded.heard_at);
 END $$;
 
--- Ends runs by key and token; only updates. Answers what is in force: a record also if it was
--- there before. `keeps` in milliseconds; `lively` says that a row lives with its conversation.
--- The caller sorts the keys. The row of a forgotten conversation gets no record, and its release
--- leaves it done for a week.
+-- Ends a run by key and token with a record; only updates. Answers whether the record is in force,
+-- also if it was there before. `a_keep` in milliseconds; `lively` says that the row lives with its
+-- conversation. The row of a forgotten conversation gets no record.
+CREATE FUNCTION idempotency_end(
+    a_key uuid, a_token bigint, a_record bytea, a_keep bigint, lively boolean
+) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '2s' AS $$
+#variable_conflict use_column
+BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'local', true);
+    END IF;
+    UPDATE idempotency t SET
+        state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL,
+        expires = CASE
+            WHEN lively AND t.conversation_key IS NOT NULL THEN NULL
+            WHEN a_keep < 60000 THEN clock_timestamp() + a_keep * interval '1 ms'
+            ELSE date_trunc('second', clock_timestamp() + (a_keep + 1000) * interval '1 ms') END,
+        idle = CASE WHEN lively AND t.conversation_key IS NOT NULL THEN a_keep END,
+        record = CASE WHEN NOT t.forgotten THEN a_record END
+    WHERE t.key = a_key AND t.token = a_token AND t.state = 'running';
+    IF NOT FOUND THEN
+        -- Sent again: the row is done under this very token.
+        PERFORM FROM idempotency t WHERE t.key = a_key AND t.token = a_token AND t.state = 'done';
+        RETURN FOUND;
+    END IF;
+    IF lively THEN
+        PERFORM idempotency_watch(ARRAY[a_key]);
+    END IF;
+    RETURN true;
+END $$;
+
+-- Ends a run by key and token without a record. Answers whether there was such a run. That of a
+-- forgotten conversation leaves its row done for a week.
+CREATE FUNCTION idempotency_release(a_key uuid, a_token bigint) RETURNS boolean
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    DELETE FROM idempotency t WHERE t.key = a_key AND t.token = a_token
+        AND t.state = 'running' AND NOT t.forgotten;
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    -- A later statement, which sees a mark that was waited for.
+    UPDATE idempotency t SET
+        state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL,
+        expires = clock_timestamp() + interval '7 days'
+    WHERE t.key = a_key AND t.token = a_token AND t.state = 'running' AND t.forgotten;
+    RETURN FOUND;
+END $$;
+
+-- The sweeper is to look at the conversations of these keys no later than their rows may end.
+CREATE FUNCTION idempotency_watch(keys uuid[]) RETURNS void
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE idempotency_conversation c SET due = least(c.due, e.earliest)
+    FROM (
+        SELECT t.conversation_key, min(t.done_at + t.idle * interval '1 ms') AS earliest
+        FROM unnest(keys) AS a (key)
+        CROSS JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
+        WHERE t.idle IS NOT NULL
+        GROUP BY t.conversation_key ORDER BY t.conversation_key
+    ) e
+    WHERE c.key = ANY (ARRAY[e.conversation_key]) AND c.due > e.earliest;
+END $$;
+
+-- idempotency_end for many runs, and idempotency_release for others, each sorted by key. What there
+-- is none of is null, also `lively` where no row lives with its conversation. Answers what is not in
+-- force.
 CREATE FUNCTION idempotency_settle(
     keys uuid[], tokens bigint[], records bytea[], keeps bigint[], lively boolean[],
     released uuid[], released_tokens bigint[]
@@ -253,88 +346,44 @@ SET lock_timeout = '2s'
 AS $$
 #variable_conflict use_column
 DECLARE
-    ended integer := 0;
-    conversation uuid;
-    mark boolean;
+    ended integer;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
-    IF cardinality(keys) = 1 THEN
-        UPDATE idempotency t
-        SET state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL
-        WHERE t.key = keys[1] AND t.token = tokens[1] AND t.state = 'running'
-        RETURNING t.conversation_key, t.forgotten INTO conversation, mark;
-        IF FOUND THEN
-            INSERT INTO idempotency_record (token, key, expires, idle, record)
-            VALUES (tokens[1], keys[1], CASE WHEN keeps[1] < 60000 THEN clock_timestamp() + keeps[1] * interval '1 ms'
-                    ELSE date_trunc('second', clock_timestamp() + (keeps[1] + 1000) * interval '1 ms')
+    IF keys IS NOT NULL THEN
+        UPDATE idempotency t SET
+            state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL,
+            expires = CASE
+                WHEN a.lively AND t.conversation_key IS NOT NULL THEN NULL
+                WHEN a.keep < 60000 THEN clock_timestamp() + a.keep * interval '1 ms'
+                ELSE date_trunc('second', clock_timestamp() + (a.keep + 1000) * interval '1 ms')
                 END,
-                CASE WHEN lively[1] AND conversation IS NOT NULL THEN keeps[1] END,
-                CASE WHEN NOT mark THEN records[1] END);
-            key := keys[1];
-            token := tokens[1];
-            recorded := true;
-            RETURN NEXT;
-            ended := 1;
-        END IF;
-    ELSIF cardinality(keys) > 1 THEN
-        RETURN QUERY WITH done AS (
-            UPDATE idempotency t
-            SET state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL
-            FROM unnest(keys, tokens, records, keeps, lively)
-                AS a (key, token, record, keep, lively)
-            WHERE t.key = ANY (ARRAY[a.key]) AND t.token = a.token AND t.state = 'running'
-            RETURNING a.key, a.token, a.keep,
-                CASE WHEN a.lively AND t.conversation_key IS NOT NULL THEN a.keep END AS idle,
-                CASE WHEN NOT t.forgotten THEN a.record END AS record
-        )
-        INSERT INTO idempotency_record AS r (token, key, expires, idle, record)
-        SELECT d.token, d.key, CASE WHEN d.keep < 60000 THEN clock_timestamp() + d.keep * interval '1 ms'
-                ELSE date_trunc('second', clock_timestamp() + (d.keep + 1000) * interval '1 ms')
-            END, d.idle, d.record FROM done d
-        RETURNING r.key, r.token, true;
-        GET DIAGNOSTICS ended = ROW_COUNT;
-    END IF;
-    IF ended > 0 AND true = ANY (lively) THEN
-        -- The sweeper is to look at a conversation no later than its first row may end.
-        UPDATE idempotency_conversation c SET due = least(c.due, e.expires)
+            idle = CASE WHEN a.lively AND t.conversation_key IS NOT NULL THEN a.keep END,
+            record = CASE WHEN NOT t.forgotten THEN a.record END
         FROM (
-            SELECT t.conversation_key, min(r.expires) AS expires
-            FROM unnest(keys, tokens, lively) AS a (key, token, lively)
-            CROSS JOIN LATERAL (
-                SELECT t.conversation_key FROM idempotency t WHERE t.key = a.key LIMIT 1) t
-            CROSS JOIN LATERAL (
-                SELECT r.expires FROM idempotency_record r WHERE r.token = a.token LIMIT 1) r
-            WHERE a.lively GROUP BY t.conversation_key ORDER BY t.conversation_key
-        ) e
-        WHERE c.key = ANY (ARRAY[e.conversation_key]) AND c.due > e.expires;
+            SELECT unnest(keys) AS key, unnest(tokens) AS token, unnest(records) AS record,
+                unnest(keeps) AS keep, unnest(lively) AS lively
+        ) a
+        WHERE t.key = ANY (ARRAY[a.key]) AND t.token = a.token AND t.state = 'running';
+        GET DIAGNOSTICS ended = ROW_COUNT;
+        IF lively IS NOT NULL AND ended > 0 THEN
+            PERFORM idempotency_watch(keys);
+        END IF;
+        IF ended < cardinality(keys) THEN
+            RETURN QUERY SELECT a.key, a.token, true FROM unnest(keys, tokens) AS a (key, token)
+            LEFT JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t ON true
+            WHERE t.token IS DISTINCT FROM a.token OR t.state <> 'done';
+        END IF;
     END IF;
-    IF ended < cardinality(keys) THEN
-        -- Sent again: the row is done under this very token.
-        RETURN QUERY SELECT t.key, t.token, true FROM unnest(keys, tokens) AS a (key, token)
-        CROSS JOIN LATERAL (
-            SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
-        WHERE t.token = a.token AND t.state = 'done';
-    END IF;
-    IF cardinality(released) > 0 THEN
-        RETURN QUERY DELETE FROM idempotency t
-        USING unnest(released, released_tokens) AS a (key, token)
-        WHERE t.key = ANY (ARRAY[a.key]) AND t.token = a.token AND t.state = 'running'
-            AND NOT t.forgotten
-        RETURNING t.key, t.token, false;
-        RETURN QUERY WITH done AS (
-            UPDATE idempotency t
-            SET state = 'done', done_at = clock_timestamp(), lease_until = NULL, nonce = NULL
-            FROM unnest(released, released_tokens) AS a (key, token)
-            WHERE t.key = ANY (ARRAY[a.key]) AND t.token = a.token AND t.state = 'running'
-                AND t.forgotten
-            RETURNING t.key, t.token
-        )
-        INSERT INTO idempotency_record AS r (token, key, expires)
-        SELECT d.token, d.key, clock_timestamp() + interval '7 days' FROM done d
-        RETURNING r.key, r.token, false;
-    END IF;
+    FOR at IN 1 .. coalesce(cardinality(released), 0) LOOP
+        IF NOT idempotency_release(released[at], released_tokens[at]) THEN
+            key := released[at];
+            token := released_tokens[at];
+            recorded := false;
+            RETURN NEXT;
+        END IF;
+    END LOOP;
 END $$;
 
 -- Extends leases by key and token, also lapsed ones that nobody took over. Answers those that were
@@ -366,14 +415,13 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY SELECT t.key, t.state = 'done',
-        (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint, r.record
-    FROM unnest(keys) AS a (key)
-    CROSS JOIN LATERAL (SELECT * FROM idempotency t WHERE t.key = a.key LIMIT 1) t
-    LEFT JOIN LATERAL (
-        SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r ON true
-    WHERE t.state <> 'done' OR r.expires > clock_timestamp() OR r.idle IS NOT NULL AND EXISTS (
-        SELECT FROM idempotency_conversation c WHERE c.key = t.conversation_key
-        AND c.heard_at + r.idle * interval '1 ms' > clock_timestamp());
+        (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint, t.record
+    FROM (SELECT unnest(keys) AS key) a JOIN idempotency t ON t.key = ANY (ARRAY[a.key])
+    WHERE t.state <> 'done'
+        OR coalesce(t.expires, t.done_at + t.idle * interval '1 ms') > clock_timestamp()
+        OR t.idle IS NOT NULL AND EXISTS (
+            SELECT FROM idempotency_conversation c WHERE c.key = t.conversation_key
+            AND c.heard_at + t.idle * interval '1 ms' > clock_timestamp());
 END $$;
 
 -- Marks up to `most` rows of a conversation and takes their payload; answers how many it marked.
@@ -388,14 +436,12 @@ BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
+    -- Locked first and in order: whoever ends one of these runs meanwhile waits, or is seen.
     marked := ARRAY (
         SELECT t.key FROM idempotency t
         WHERE t.conversation_key = whose AND NOT t.forgotten
         ORDER BY t.key LIMIT most FOR UPDATE);
-    UPDATE idempotency t SET forgotten = true WHERE t.key = ANY (marked);
-    -- A later statement, which sees the records of runs that ended while the marks were waited for.
-    UPDATE idempotency_record r SET record = NULL WHERE r.token = ANY (ARRAY (
-        SELECT t.token FROM idempotency t WHERE t.key = ANY (marked) AND t.state = 'done'));
+    UPDATE idempotency t SET forgotten = true, record = NULL WHERE t.key = ANY (marked);
     RETURN cardinality(marked);
 END $$;
 
@@ -407,53 +453,31 @@ AS $$
 #variable_conflict use_column
 DECLARE
     moment timestamptz := clock_timestamp();
-    ended uuid[];
-    ended_tokens bigint[];
-    held uuid[];
-    held_tokens bigint[];
     talk idempotency_conversation;
     swept bigint;
+    more bigint;
     next timestamptz;
 BEGIN
-    SELECT array_agg(e.key), array_agg(e.token) INTO ended, ended_tokens FROM (
-        SELECT r.key, r.token FROM idempotency_record r
-        WHERE r.idle IS NULL AND r.expires <= moment
-        ORDER BY r.expires LIMIT most FOR UPDATE SKIP LOCKED) e;
-    SELECT array_agg(h.key), array_agg(h.token) INTO held, held_tokens FROM (
-        SELECT t.key, t.token FROM unnest(ended, ended_tokens) AS e (key, token)
-        CROSS JOIN idempotency t
-        WHERE t.key = ANY (ARRAY[e.key]) AND t.token = e.token AND t.state = 'done'
-        FOR UPDATE OF t SKIP LOCKED) h;
-    DELETE FROM idempotency_record r WHERE r.token = ANY (held_tokens);
-    DELETE FROM idempotency t WHERE t.key = ANY (held);
-    swept := coalesce(cardinality(held), 0);
-    IF swept < cardinality(ended) THEN
-        -- Records whose row was deleted by hand: nothing leads to them.
-        DELETE FROM idempotency_record r WHERE r.token = ANY (ended_tokens) AND NOT EXISTS (
-            SELECT FROM idempotency t WHERE t.key = r.key AND t.token = r.token);
-    END IF;
+    DELETE FROM idempotency t WHERE t.ctid = ANY (ARRAY (
+        SELECT e.ctid FROM idempotency e WHERE e.expires <= moment
+        ORDER BY e.expires LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS swept = ROW_COUNT;
     FOR talk IN
         SELECT * FROM idempotency_conversation c WHERE c.due <= moment
         ORDER BY c.due LIMIT most FOR UPDATE SKIP LOCKED
     LOOP
         EXIT WHEN swept >= most;
-        SELECT array_agg(h.key), array_agg(h.token) INTO held, held_tokens FROM (
-            SELECT t.key, t.token FROM idempotency t
-            CROSS JOIN LATERAL (
-                SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r
-            WHERE t.conversation_key = talk.key AND t.state = 'done'
-                AND r.idle IS NOT NULL AND r.expires <= moment
-                AND talk.heard_at + r.idle * interval '1 ms' <= moment
-            LIMIT most - swept FOR UPDATE OF t SKIP LOCKED) h;
-        DELETE FROM idempotency_record r WHERE r.token = ANY (held_tokens);
-        DELETE FROM idempotency t WHERE t.key = ANY (held);
-        swept := swept + coalesce(cardinality(held), 0);
+        DELETE FROM idempotency t WHERE t.ctid = ANY (ARRAY (
+            SELECT e.ctid FROM idempotency e
+            WHERE e.conversation_key = talk.key
+                AND e.done_at + e.idle * interval '1 ms' <= moment
+                AND talk.heard_at + e.idle * interval '1 ms' <= moment
+            LIMIT most - swept FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS more = ROW_COUNT;
+        swept := swept + more;
         EXIT WHEN swept >= most;
-        SELECT min(greatest(r.expires, talk.heard_at + r.idle * interval '1 ms')) INTO next
-        FROM idempotency t
-        CROSS JOIN LATERAL (
-            SELECT * FROM idempotency_record r WHERE r.token = t.token LIMIT 1) r
-        WHERE t.conversation_key = talk.key AND r.idle IS NOT NULL;
+        SELECT min(greatest(t.done_at, talk.heard_at) + t.idle * interval '1 ms') INTO next
+        FROM idempotency t WHERE t.conversation_key = talk.key AND t.idle IS NOT NULL;
         IF next IS NULL AND NOT EXISTS (
             SELECT FROM idempotency t WHERE t.conversation_key = talk.key
         ) THEN

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::record::Keep;
 use crate::store::contract::{End, Settled, Settlement};
-use crate::store::postgres::database::Database;
+use crate::store::postgres::database::{Database, Parameters};
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
@@ -95,6 +95,13 @@ impl Job for SettleJob {
         held: Held,
         calls: &[SettleCall],
     ) -> Result<(Answers<Self>, Effect), Fault> {
+        if let [SettleCall { ends }] = calls
+            && let [only] = ends.as_slice()
+            && let Some(kept) = &only.record
+        {
+            let settled = self.end(held, only, kept).await?;
+            return Ok((vec![Ok(vec![settled])], Effect::Written));
+        }
         let columns = Columns::of(calls);
         let rows = self
             .0
@@ -112,18 +119,18 @@ impl Job for SettleJob {
                 ],
             )
             .await?;
-        let mut applied = HashSet::with_capacity(rows.len());
+        let mut superseded = HashSet::with_capacity(rows.len());
         for row in &rows {
             let key: Id = row.try_get(0).map_err(Fault::corrupt)?;
             let token: i64 = row.try_get(1).map_err(Fault::corrupt)?;
             let recorded: bool = row.try_get(2).map_err(Fault::corrupt)?;
-            applied.insert((key, token, recorded));
+            superseded.insert((key, token, recorded));
         }
         let settled = |end: &Ended| {
-            if applied.contains(&(end.id, end.token, end.record.is_some())) {
-                Settled::Applied
-            } else {
+            if superseded.contains(&(end.id, end.token, end.record.is_some())) {
                 Settled::Superseded
+            } else {
+                Settled::Applied
             }
         };
         let answer = |call: &SettleCall| Ok(call.ends.iter().map(settled).collect());
@@ -131,39 +138,59 @@ impl Job for SettleJob {
     }
 }
 
-/// The settlements as arrays, in the order in which rows are locked.
-#[derive(Default)]
+impl SettleJob {
+    /// One run that gets a record.
+    async fn end(&self, held: Held, end: &Ended, kept: &Kept) -> Result<Settled, Fault> {
+        let parameters: &Parameters<'_> =
+            &[&end.id, &end.token, &kept.bytes, &kept.keep, &kept.lively];
+        let statement = &self.0.statements.end;
+        let rows = self.0.query(Some(held), statement, parameters).await?;
+        let applied = match rows.first() {
+            Some(row) => row.try_get(0).map_err(Fault::corrupt)?,
+            None => false,
+        };
+        Ok(if applied {
+            Settled::Applied
+        } else {
+            Settled::Superseded
+        })
+    }
+}
+
+/// The settlements as arrays, in the order in which rows are locked. What holds nothing is not sent.
 struct Columns<'a> {
-    keys: Vec<Id>,
-    tokens: Vec<i64>,
-    records: Vec<&'a [u8]>,
-    keeps: Vec<i64>,
-    lively: Vec<bool>,
-    released: Vec<Id>,
-    released_tokens: Vec<i64>,
+    keys: Option<Vec<Id>>,
+    tokens: Option<Vec<i64>>,
+    records: Option<Vec<&'a [u8]>>,
+    keeps: Option<Vec<i64>>,
+    lively: Option<Vec<bool>>,
+    released: Option<Vec<Id>>,
+    released_tokens: Option<Vec<i64>>,
 }
 
 impl<'a> Columns<'a> {
     fn of(calls: &'a [SettleCall]) -> Self {
+        let place = |end: &&Ended| (end.id, end.token, end.record.is_some());
         let mut ends: Vec<&Ended> = calls.iter().flat_map(|call| &call.ends).collect();
-        ends.sort_by_key(|end| end.id);
-        let mut columns = Self::default();
-        for end in ends {
-            columns.push(end);
+        ends.sort_unstable_by_key(place);
+        // Once is enough, and a second release would find nothing.
+        ends.dedup_by_key(|end| place(end));
+        let with_record = |end: &&'a Ended| Some((*end, end.record.as_ref()?));
+        let kept: Vec<(&Ended, &Kept)> = ends.iter().filter_map(with_record).collect();
+        let released: Vec<&Ended> = ends.into_iter().filter(|e| e.record.is_none()).collect();
+        let is_lively = kept.iter().any(|(_, kept)| kept.lively);
+        Self {
+            keys: column(&kept, |(end, _)| end.id),
+            tokens: column(&kept, |(end, _)| end.token),
+            records: column(&kept, |(_, kept)| &kept.bytes[..]),
+            keeps: column(&kept, |(_, kept)| kept.keep),
+            lively: column(&kept, |(_, kept)| kept.lively).filter(|_| is_lively),
+            released: column(&released, |end| end.id),
+            released_tokens: column(&released, |end| end.token),
         }
-        columns
     }
+}
 
-    fn push(&mut self, end: &'a Ended) {
-        if let Some(kept) = &end.record {
-            self.keys.push(end.id);
-            self.tokens.push(end.token);
-            self.records.push(&kept.bytes);
-            self.keeps.push(kept.keep);
-            self.lively.push(kept.lively);
-        } else {
-            self.released.push(end.id);
-            self.released_tokens.push(end.token);
-        }
-    }
+fn column<R: Copy, T>(rows: &[R], value: impl Fn(R) -> T) -> Option<Vec<T>> {
+    (!rows.is_empty()).then(|| rows.iter().copied().map(value).collect())
 }

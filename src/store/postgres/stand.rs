@@ -36,7 +36,21 @@ enum State {
 }
 
 impl Stand {
-    /// Reads a row of `_claim`.
+    /// The row that was made for this attempt just now.
+    pub(super) fn made(token: i64, nonce: Id, (wanted, lease): (&Wanted, Duration)) -> Self {
+        Self {
+            free: false,
+            token: Token::new(token),
+            attempt: 1,
+            first: wanted.fingerprint,
+            state: State::Running {
+                nonce,
+                remaining: lease,
+            },
+        }
+    }
+
+    /// Reads a row of `_claim` or `_stand`.
     pub(super) fn of(row: &Row) -> Result<(Id, Self), Fault> {
         let stand = Self {
             free: row.try_get(2).map_err(Fault::corrupt)?,

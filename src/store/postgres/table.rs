@@ -26,8 +26,11 @@ pub(super) struct Statement {
 /// of one connection to another cannot make one call pass for another: the server refuses it.
 #[derive(Debug)]
 pub(super) struct Statements {
+    pub(super) begin: Statement,
+    pub(super) stand: Statement,
     pub(super) claim: Statement,
     pub(super) take: Statement,
+    pub(super) end: Statement,
     pub(super) settle: Statement,
     pub(super) renew: Statement,
     pub(super) look: Statement,
@@ -95,8 +98,11 @@ impl Table {
             }
         };
         Statements {
+            begin: call("_begin", &BEGIN),
+            stand: call("_stand", &STAND),
             claim: call("_claim", &CLAIM),
             take: call("_take", &TAKE),
+            end: call("_end", &END),
             settle: call("_settle", &SETTLE),
             renew: call("_renew", &RENEW),
             look: call("_look", &LOOK),
@@ -125,7 +131,21 @@ fn is_plain(part: &str) -> bool {
 
 const DEFAULT: &str = "idempotency";
 
-const CLAIM: [Type; 9] = [
+const BEGIN: [Type; 9] = [
+    Type::UUID,
+    Type::UUID,
+    Type::INT8,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::BYTEA,
+    Type::UUID,
+    Type::TEXT,
+];
+
+const STAND: [Type; 2] = [Type::UUID, Type::UUID];
+
+const CLAIM: [Type; 12] = [
     Type::UUID_ARRAY,
     Type::UUID_ARRAY,
     Type::INT8_ARRAY,
@@ -135,6 +155,9 @@ const CLAIM: [Type; 9] = [
     Type::BYTEA_ARRAY,
     Type::UUID_ARRAY,
     Type::TEXT_ARRAY,
+    Type::BOOL,
+    Type::BOOL,
+    Type::INT4,
 ];
 
 const TAKE: [Type; 8] = [
@@ -147,6 +170,8 @@ const TAKE: [Type; 8] = [
     Type::UUID_ARRAY,
     Type::TEXT_ARRAY,
 ];
+
+const END: [Type; 5] = [Type::UUID, Type::INT8, Type::BYTEA, Type::INT8, Type::BOOL];
 
 const SETTLE: [Type; 7] = [
     Type::UUID_ARRAY,
@@ -197,11 +222,12 @@ mod tests {
 
     #[test]
     fn every_name_of_the_store_begins_with_the_tables() {
-        let sql = "SELECT nextval('idempotency_token') FROM idempotency t, idempotency_record";
+        let sql =
+            "SELECT nextval('idempotency_token') FROM idempotency t, idempotency_conversation";
         let rendered = Table::parse("app.seen").unwrap().render(sql);
         assert_eq!(
             rendered,
-            "SELECT nextval('\"app\".\"seen_token\"') FROM \"app\".\"seen\" t, \"app\".\"seen_record\""
+            "SELECT nextval('\"app\".\"seen_token\"') FROM \"app\".\"seen\" t, \"app\".\"seen_conversation\""
         );
     }
 
@@ -217,8 +243,11 @@ mod tests {
     #[test]
     fn no_two_calls_have_the_same_number_of_parameters() {
         let Statements {
+            begin,
+            stand,
             claim,
             take,
+            end,
             settle,
             renew,
             look,
@@ -226,9 +255,11 @@ mod tests {
             turn,
             report,
         } = Table::default().statements();
-        let mut counts =
-            [claim, take, settle, renew, look, accept, turn, report].map(|call| call.types.len());
+        let all = [
+            begin, stand, claim, take, end, settle, renew, look, accept, turn, report,
+        ];
+        let mut counts = all.map(|call| call.types.len());
         counts.sort_unstable();
-        assert_eq!(counts, [1, 3, 4, 7, 8, 9, 10, 11]);
+        assert_eq!(counts, [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]);
     }
 }
