@@ -27,7 +27,7 @@ pub(crate) fn print(address: SocketAddr, config: &Config) -> io::Result<()> {
 }
 
 const TEXT: &str = r#"
-Open http://HOST/ and send with "lose the next response", or paste into another terminal:
+Open http://HOST/ and send with "Lose the next response", or paste into another terminal:
 
 # The web chat. Sent twice with one key: one message, and the second answer is the first one.
 send() { curl -i http://HOST/chat/FRESH/messages -H 'X-User: ann' -H "Idempotency-Key: $1" \

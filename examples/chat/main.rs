@@ -6,6 +6,7 @@
 mod app;
 mod config;
 mod guide;
+mod page;
 mod protection;
 mod shop;
 mod storage;
@@ -59,7 +60,6 @@ fn routes(app: App, protection: Protection) -> Router {
         .route("/stats", get(stats))
         .with_state((app.clone(), protection));
     Router::new()
-        .route("/", get(web::page))
         .route(
             "/chat/{conversation}/messages",
             post(web::send).get(web::list),
@@ -69,6 +69,7 @@ fn routes(app: App, protection: Protection) -> Router {
         .route("/orders", get(orders))
         .with_state(app)
         .merge(stats)
+        .merge(page::routes())
 }
 
 async fn orders(State(app): State<App>) -> Result<Json<Vec<Order>>, Failure> {

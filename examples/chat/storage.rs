@@ -25,6 +25,16 @@ pub(crate) struct Message {
     at: String,
 }
 
+/// A message as it is listed.
+#[derive(Serialize)]
+pub(crate) struct Listed {
+    #[serde(flatten)]
+    message: Message,
+    /// The key under which the reader sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
 /// One order of the shop.
 #[derive(Serialize)]
 pub(crate) struct Order {
@@ -76,6 +86,10 @@ impl Storage {
         self.on(move |db| {
             let transaction = db.transaction()?;
             let message = insert_message(&transaction, &conversation, &user, &text)?;
+            transaction.execute(
+                "INSERT INTO app_keys (message, key) SELECT ?1, message FROM app_runs WHERE id = ?2",
+                params![message.id, run.0],
+            )?;
             end_run(&transaction, &run)?;
             transaction.commit()?;
             Ok(message)
@@ -83,14 +97,19 @@ impl Storage {
         .await
     }
 
-    /// The messages of a conversation, oldest first.
-    pub(crate) async fn messages(&self, conversation: String) -> Result<Vec<Message>, BoxError> {
+    /// The messages of a conversation, oldest first; with their keys where `reader` made them.
+    pub(crate) async fn messages(
+        &self,
+        conversation: String,
+        reader: String,
+    ) -> Result<Vec<Listed>, BoxError> {
         self.on(move |db| {
             let mut select = db.prepare_cached(
-                "SELECT id, conversation, author, text, at FROM app_messages
+                "SELECT id, conversation, author, text, at, CASE WHEN author = ?2 THEN key END
+                 FROM app_messages LEFT JOIN app_keys ON message = id
                  WHERE conversation = ?1 ORDER BY id",
             )?;
-            select.query_map([conversation], message)?.collect()
+            select.query_map([conversation, reader], listed)?.collect()
         })
         .await
     }
@@ -214,6 +233,13 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     })
 }
 
+fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
+    Ok(Listed {
+        message: message(row)?,
+        key: row.get(5)?,
+    })
+}
+
 fn end_run(db: &Connection, run: &Run) -> rusqlite::Result<()> {
     db.prepare_cached("UPDATE app_runs SET ended = strftime('%FT%H:%M:%fZ') WHERE id = ?1")?
         .execute([run.0])?;
@@ -229,6 +255,10 @@ CREATE TABLE IF NOT EXISTS app_messages (
     at           TEXT NOT NULL DEFAULT (strftime('%FT%H:%M:%fZ'))
 );
 CREATE INDEX IF NOT EXISTS app_messages_of ON app_messages (conversation, id);
+CREATE TABLE IF NOT EXISTS app_keys (
+    message INTEGER PRIMARY KEY,
+    key     TEXT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS app_orders (
     id           INTEGER PRIMARY KEY,
     conversation TEXT NOT NULL,

@@ -1,21 +1,16 @@
-//! The web chat: a page, and one path to send to and to list.
+//! The web chat: one path to send to and to list.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Html;
 use serde::Deserialize;
 
 use crate::app::{App, Failure};
-use crate::storage::Message;
+use crate::storage::{Listed, Message};
 
 #[derive(Deserialize)]
 pub(crate) struct Outgoing {
     text: String,
-}
-
-pub(crate) async fn page() -> Html<&'static str> {
-    Html(include_str!("page.html"))
 }
 
 /// Adds a message. It knows nothing of keys and repeats: the layer around it does.
@@ -38,11 +33,14 @@ pub(crate) async fn send(
     Ok((StatusCode::CREATED, Json(message)))
 }
 
+/// The messages, oldest first. Who made a message also gets its key, and knows it by that.
 pub(crate) async fn list(
     State(app): State<App>,
     Path(conversation): Path<String>,
-) -> Result<Json<Vec<Message>>, Failure> {
-    Ok(Json(app.storage.messages(conversation).await?))
+    headers: HeaderMap,
+) -> Result<Json<Vec<Listed>>, Failure> {
+    let user = text_of(&headers, "x-user");
+    Ok(Json(app.storage.messages(conversation, user).await?))
 }
 
 fn text_of(headers: &HeaderMap, name: &str) -> String {

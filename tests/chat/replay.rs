@@ -89,7 +89,7 @@ async fn a_page_without_a_key_in_it_is_served_each_time() {
     for _ in 0..2 {
         let page = http::exchange(server.address(), &http::get("/")).await;
         let page = page.unwrap();
-        assert!(page.text().contains("lose the next response"));
+        assert!(page.text().contains("Lose the next response"));
         assert!(!page.is_replay());
     }
 }

@@ -130,7 +130,7 @@ fn executable() -> PathBuf {
     let profile = test.parent().unwrap().parent().unwrap();
     let built = profile.join("examples").join("chat");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sources = [root.join("src"), root.join("examples/chat")];
+    let sources = ["src", "examples/chat", "web"].map(|folder| root.join(folder));
     let newest = sources.iter().map(|folder| changed(folder)).max();
     let fresh = fs::metadata(&built)
         .and_then(|it| it.modified())
