@@ -6,7 +6,7 @@
 use http::Request;
 use http::request::Parts;
 use tower_idempotency::channel::{
-    Channel, Concern, FormField, HeaderId, Reason, Refusal, Scope, XmlPath,
+    Channel, Concern, FormField, HeaderId, JsonPath, Reason, Refusal, Scope, XmlPath,
 };
 use tower_idempotency::{Conversation, Delivery};
 
@@ -136,5 +136,41 @@ fn safe_methods_do_not_concern_them() {
     for channel in channels {
         assert_eq!(channel.concern(&safe), Ok(Concern::Pass));
         assert_eq!(channel.concern(&head(&[])), Ok(Concern::Read));
+    }
+}
+
+/// Accepts who says the word.
+fn word(head: &Parts, _body: &[u8]) -> Result<(), Refusal> {
+    match head.headers.get("x-word") {
+        Some(word) if word == "please" => Ok(()),
+        Some(_) | None => Err(Refusal::unverified("the word is another")),
+    }
+}
+
+#[test]
+fn they_are_verified_or_say_that_they_are_not() {
+    let verified: [Box<dyn Channel>; 4] = [
+        Box::new(HeaderId::new("shop", "x-id").verified_by(word)),
+        Box::new(FormField::new("sms", "Id").verified_by(word)),
+        Box::new(JsonPath::new("json", "$.id").unwrap().verified_by(word)),
+        Box::new(
+            XmlPath::new("orders", "/order/id")
+                .unwrap()
+                .verified_by(word),
+        ),
+    ];
+    for channel in verified {
+        assert_eq!(channel.verify(&head(&[("x-word", "please")]), b""), Ok(()));
+        for wrong in [&[("x-word", "now")][..], &[]] {
+            let refusal = channel.verify(&head(wrong), b"").unwrap_err();
+            assert_eq!(refusal.reason(), Reason::Unverified);
+        }
+    }
+    let unverified: [Box<dyn Channel>; 2] = [
+        Box::new(HeaderId::new("shop", "x-id").unverified()),
+        Box::new(JsonPath::new("json", "$.id").unwrap().unverified()),
+    ];
+    for channel in unverified {
+        assert_eq!(channel.verify(&head(&[]), b""), Ok(()));
     }
 }

@@ -149,13 +149,18 @@ async fn unread(server: &Server, replayed: bool) -> Box<dyn Any> {
 async fn a_stream_flows_while_it_is_made() {
     for kind in ALL {
         let server = Server::start(kind, layer()).await;
-        if kind.speaks_http1() {
-            flows_on_http1(&server).await;
-        } else {
-            flows_on_http2(&server).await;
-        }
+        let flows = timeout(Duration::from_secs(20), flows(&server)).await;
+        assert!(flows.is_ok(), "{kind:?}: it waits for its end");
         // Whoever has seen the end has seen a record.
         assert_eq!(server.layer.counts().recorded, 1, "{kind:?}");
+    }
+}
+
+async fn flows(server: &Server) {
+    if server.kind.speaks_http1() {
+        flows_on_http1(server).await;
+    } else {
+        flows_on_http2(server).await;
     }
 }
 
