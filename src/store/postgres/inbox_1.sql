@@ -7,8 +7,9 @@
 -- later one, which sees what was committed before the lock was had. So a message that is being
 -- accepted, under the same lock, is never left behind without a row of its line.
 
--- Where a message stands among all others. Drawn while its line is locked. No CACHE: a session
--- that kept numbers back would put later messages before earlier ones.
+-- Where a message stands among all others: 65536 times a number of this sequence, plus where it
+-- stood in its call. Drawn while its line is locked. No CACHE: a session that kept numbers back
+-- would put later messages before earlier ones.
 CREATE SEQUENCE idempotency_place;
 
 -- One row per accepted message, kept for its retention; written once. `place` says where the
@@ -122,57 +123,54 @@ AS $$
     WHERE r.nth = 1 OR r.size <= room
 $$;
 
--- Keeps new messages, in the order of the arrays; each key once. Answers `new` keys with their
--- places, known ones with their stages, and each `turn` that was given with its line and token. A
--- key that is not in the answer was removed at this very moment: to be accepted again. `keeps` and
--- `leases` in milliseconds; no lease: no turn.
+-- Keeps new messages, in the order of the arrays; each key once. Which are new: `fresh`, or all
+-- keys if that is NULL; the place of the nth key is `base` + n. `begun` and `tokens`: the turns that
+-- were given. `known` and `stages`: repeats, and how far they have come. A key of which nothing is
+-- said was removed at this very moment: to be accepted again. `keeps` and `leases` in milliseconds;
+-- no lease: no turn.
 CREATE FUNCTION idempotency_accept(
     keys uuid[], lines uuid[], keeps bigint[], lively boolean[], leases bigint[],
-    channels text[], scopes text[], ids text[], conversations text[], raws bytea[]
-) RETURNS TABLE (key uuid, number bigint, stage text)
-LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
+    channels text[], scopes text[], ids text[], conversations text[], raws bytea[],
+    OUT base bigint, OUT fresh uuid[], OUT begun uuid[], OUT tokens bigint[],
+    OUT known uuid[], OUT stages text[]
+) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
 SET lock_timeout = '2s'
 AS $$
 #variable_conflict use_column
 DECLARE
     moment timestamptz := clock_timestamp();
-    known uuid[];
-    answered bigint;
-    gone uuid[];
     open uuid[] := keys;
+    gone uuid[];
     whole boolean := true;
-    places bigint[];
-    begun uuid[];
-    tokens bigint[];
     made bigint;
-    mine uuid[];
+    met uuid[];
+    met_stages text[];
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
     known := ARRAY (SELECT s.key FROM idempotency_seen s WHERE s.key = ANY (keys));
     IF cardinality(known) > 0 THEN
-        RETURN QUERY SELECT t.key, NULL::bigint, t.stage
-        FROM idempotency_stage(known, moment) t WHERE t.stage IS NOT NULL;
-        GET DIAGNOSTICS answered = ROW_COUNT;
-        IF answered < cardinality(known) THEN
+        whole := false;
+        open := ARRAY (SELECT a.key FROM unnest(keys) AS a (key) WHERE a.key <> ALL (known));
+        SELECT array_agg(t.key), array_agg(t.stage) INTO known, stages
+        FROM idempotency_stage(known, moment) t;
+        IF array_position(stages, NULL) IS NOT NULL THEN
             -- Done, and the retention has ended: as if there were no row.
             WITH removed AS (
                 DELETE FROM idempotency_seen s WHERE s.key = ANY (known) AND s.expires <= moment
                 AND (SELECT t.stage FROM idempotency_stage(ARRAY[s.key], moment) t) IS NULL
                 RETURNING s.key
             ) SELECT array_agg(r.key) INTO gone FROM removed r;
+            open := open || gone;
         END IF;
-        open := ARRAY (
-            SELECT a.key FROM unnest(keys) AS a (key)
-            WHERE a.key <> ALL (known) OR a.key = ANY (gone));
-        whole := cardinality(open) = cardinality(keys);
+        fresh := open;
         IF cardinality(open) = 0 THEN
             RETURN;
         END IF;
     END IF;
-    -- All lines, before the first key and before the first place. A line that is there is locked
-    -- and not written, unless it only waits for the retry of messages that others may pass.
+    -- All lines, before the first key and before the places. A line that is there is locked and
+    -- not written, unless it only waits for the retry of messages that others may pass.
     WITH began AS (
         INSERT INTO idempotency_line AS l (line, due, token, lapses, held)
         SELECT o.line, moment + coalesce(o.lease, 0) * interval '1 ms',
@@ -187,40 +185,42 @@ BEGIN
         RETURNING l.line, l.token
     ) SELECT array_agg(b.line), array_agg(b.token) INTO begun, tokens
     FROM began b WHERE b.token IS NOT NULL;
-    places := ARRAY (
-        SELECT nextval('idempotency_place') FROM generate_series(1, cardinality(keys)));
+    base := nextval('idempotency_place') * 65536;
     moment := clock_timestamp();
+    WITH kept AS (
+        INSERT INTO idempotency_message (line, place, received_at, failures, key, raw)
+        SELECT a.line, base + a.nth, moment, 0, a.key, a.raw
+        FROM unnest(keys, lines, raws) WITH ORDINALITY AS a (key, line, raw, nth)
+        WHERE whole OR a.key = ANY (open)
+    )
     INSERT INTO idempotency_seen AS s (
         key, line, place, at, expires, idle, channel, scope, id, conversation)
-    SELECT a.key, a.line, a.place, moment, CASE
+    SELECT a.key, a.line, base + a.nth, moment, CASE
             WHEN a.keep < 60000 THEN moment + a.keep * interval '1 ms'
             ELSE date_trunc('second', moment + (a.keep + 1000) * interval '1 ms') END,
         CASE WHEN a.lively THEN a.keep END, a.channel, a.scope, a.id, a.conversation
-    FROM unnest(keys, lines, places, keeps, lively, channels, scopes, ids, conversations) AS a (
-        key, line, place, keep, lively, channel, scope, id, conversation)
+    FROM unnest(keys, lines, keeps, lively, channels, scopes, ids, conversations)
+        WITH ORDINALITY AS a (
+        key, line, keep, lively, channel, scope, id, conversation, nth)
     WHERE whole OR a.key = ANY (open)
     ORDER BY a.key
     ON CONFLICT (key) DO NOTHING;
     GET DIAGNOSTICS made = ROW_COUNT;
     IF made < cardinality(open) THEN
         -- Others accepted some of them while this call ran.
-        mine := ARRAY (
-            SELECT a.key FROM unnest(keys, places) AS a (key, place)
+        fresh := ARRAY (
+            SELECT a.key FROM unnest(keys) WITH ORDINALITY AS a (key, nth)
             CROSS JOIN LATERAL (
                 SELECT s.place FROM idempotency_seen s WHERE s.key = a.key LIMIT 1) s
-            WHERE a.place = s.place);
-        RETURN QUERY SELECT t.key, NULL::bigint, t.stage FROM idempotency_stage(ARRAY (
-            SELECT o.key FROM unnest(open) AS o (key) WHERE o.key <> ALL (mine)), moment) t
-        WHERE t.stage IS NOT NULL;
-        open := mine;
+            WHERE s.place = base + a.nth);
+        SELECT array_agg(t.key), array_agg(t.stage) INTO met, met_stages
+        FROM idempotency_stage(ARRAY (
+            SELECT o.key FROM unnest(open) AS o (key) WHERE o.key <> ALL (fresh)), moment) t;
+        known := known || met;
+        stages := stages || met_stages;
+        open := fresh;
         whole := false;
-    END IF;
-    INSERT INTO idempotency_message (line, place, received_at, failures, key, raw)
-    SELECT a.line, a.place, moment, 0, a.key, a.raw
-    FROM unnest(keys, lines, places, raws) AS a (key, line, place, raw)
-    WHERE whole OR a.key = ANY (open);
-    IF mine IS NOT NULL THEN
-        PERFORM idempotency_mend(keys, lines, leases, open, begun);
+        PERFORM idempotency_mend(keys, lines, leases, base, open, begun);
         SELECT array_agg(l.line), array_agg(l.token) INTO begun, tokens
         FROM idempotency_line l WHERE l.line = ANY (begun) AND l.token IS NOT NULL;
     END IF;
@@ -248,19 +248,20 @@ BEGIN
             AND l.expires < moment + l.idle * interval '1 ms';
         END IF;
     END IF;
-    RETURN QUERY SELECT a.key, a.place, 'new' FROM unnest(keys, places) AS a (key, place)
-    WHERE whole OR a.key = ANY (open);
-    RETURN QUERY SELECT b.line, b.token, 'turn' FROM unnest(begun, tokens) AS b (line, token);
 END $$;
 
--- A line that an accept locked or made for a message which another accepted at the same time:
--- it goes if it holds no message, and is as it would be if the call had not named that message.
+-- After an accept that met others which accepted the same messages: takes its own copies back.
+-- A line that it made goes if it holds no message, and else is as if the call had not named them.
 CREATE FUNCTION idempotency_mend(
-    keys uuid[], lines uuid[], leases bigint[], open uuid[], begun uuid[]
+    keys uuid[], lines uuid[], leases bigint[], base bigint, open uuid[], begun uuid[]
 ) RETURNS void LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 BEGIN
+    DELETE FROM idempotency_message m
+    USING unnest(keys, lines) WITH ORDINALITY AS a (key, line, nth)
+    WHERE m.line = ANY (ARRAY[a.line]) AND m.place = ANY (ARRAY[base + a.nth])
+        AND a.key <> ALL (open);
     DELETE FROM idempotency_line l
     WHERE l.line = ANY (lines) AND (l.token IS NULL OR l.line = ANY (begun)) AND (
         SELECT true FROM idempotency_message m WHERE m.line = l.line LIMIT 1) IS NULL;
@@ -314,9 +315,9 @@ BEGIN
     ORDER BY t.nth, r.place;
 END $$;
 
--- Ends messages and turns by line and token, and reads on. Answers the turns that are the
--- caller's, each with the messages that were asked for; for others nothing is changed. A turn that
--- was to read on and got nothing has ended.
+-- Ends messages and turns by line and token, and reads on. Answers the messages that were asked
+-- for, and without a place the turns that are not the caller's: for them nothing is changed. A turn
+-- that was to read on and got nothing has ended.
 --
 -- `ends`: done, later, dead, or nothing. `passes`: others may pass a message that is for later.
 -- `reads`: how many messages to read on; 0 ends the turn; nothing: it goes on as it is. `leases`:
@@ -336,27 +337,33 @@ AS $$
 DECLARE
     moment timestamptz;
     held uuid[];
-    asked bigint;
     lapsed boolean;
+    lost uuid[];
+    lost_tokens bigint[];
     waits uuid[];
     over uuid[];
+    more bigint;
     removed bigint;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
-    SELECT array_agg(h.line), count(*), bool_or(h.lapses > 0) INTO held, asked, lapsed FROM (
-        SELECT l.line, l.lapses FROM (
+    SELECT array_agg(h.line) FILTER (WHERE h.mine), bool_or(h.lapses > 0),
+        array_agg(h.line) FILTER (WHERE NOT h.mine), array_agg(h.token) FILTER (WHERE NOT h.mine)
+    INTO held, lapsed, lost, lost_tokens FROM (
+        SELECT a.line, a.token, l.lapses, l.lapses IS NOT NULL AS mine FROM (
             SELECT DISTINCT a.line, a.token FROM unnest(lines, tokens) AS a (line, token)
             ORDER BY a.line, a.token) a
         LEFT JOIN LATERAL (
-            SELECT l.line, l.lapses FROM idempotency_line l
+            SELECT l.lapses FROM idempotency_line l
             WHERE l.line = a.line AND l.token = a.token LIMIT 1 FOR UPDATE) l ON true) h;
-    held := array_remove(held, NULL);
-    IF cardinality(held) = 0 THEN
-        RETURN;
-    END IF;
-    IF cardinality(held) < asked THEN
+    IF lost IS NOT NULL THEN
+        RETURN QUERY SELECT o.line, o.token, NULL::bigint, NULL::bigint, NULL::timestamptz,
+            NULL::text, NULL::bytea
+        FROM unnest(lost, lost_tokens) AS o (line, token);
+        IF held IS NULL THEN
+            RETURN;
+        END IF;
         -- Other turns than those that are called: nothing more is done about them.
         SELECT array_agg(a.line ORDER BY a.nth), array_agg(a.token ORDER BY a.nth),
             array_agg(a.lease ORDER BY a.nth), array_agg(a.place ORDER BY a.nth),
@@ -375,9 +382,6 @@ BEGIN
     IF leases[1] IS NOT NULL THEN
         UPDATE idempotency_line l SET due = moment + a.lease * interval '1 ms'
         FROM unnest(lines, leases) AS a (line, lease) WHERE l.line = ANY (ARRAY[a.line]);
-        RETURN QUERY SELECT a.line, a.token, NULL::bigint, NULL::bigint, NULL::timestamptz,
-            NULL::text, NULL::bytea
-        FROM unnest(lines, tokens) AS a (line, token);
         RETURN;
     END IF;
     DELETE FROM idempotency_message m USING unnest(lines, places, ends) AS a (line, place, ended)
@@ -415,22 +419,23 @@ BEGIN
         UPDATE idempotency_line l SET lapses = 0 WHERE l.lapses > 0 AND l.line = ANY (ARRAY (
             SELECT a.line FROM unnest(lines, ends) AS a (line, ended) WHERE a.ended IS NOT NULL));
     END IF;
-    RETURN QUERY SELECT a.line, a.token, r.place, r.attempt, r.received_at, r.fault, r.raw
-    FROM unnest(lines, tokens, ends, passes, reads) AS a (line, token, ended, pass, read)
+    SELECT array_agg(a.line) FILTER (WHERE m.place IS NULL), count(m.place) INTO over, more
+    FROM unnest(lines, ends, passes, reads) AS a (line, ended, pass, read)
     LEFT JOIN LATERAL (
-        SELECT l.lapses FROM idempotency_line l
-        WHERE a.ended IS NULL AND l.line = a.line LIMIT 1) l ON true
-    LEFT JOIN LATERAL idempotency_ready(
-        a.line, a.read, room, coalesce(l.lapses, 0)::bigint, moment) r
-        ON a.read > 0 AND (a.ended = 'later' AND NOT a.pass) IS NOT TRUE;
-    over := ARRAY (
-        SELECT a.line FROM unnest(lines, ends, passes, reads) AS a (line, ended, pass, read)
+        SELECT m.place FROM idempotency_message m
+        WHERE a.read > 0 AND m.line = a.line AND (m.due IS NULL OR m.due <= moment)
+        ORDER BY m.place LIMIT 1) m ON true
+    WHERE a.read IS NOT NULL AND (a.ended = 'later' AND NOT a.pass) IS NOT TRUE;
+    IF more > 0 THEN
+        RETURN QUERY SELECT a.line, a.token, r.place, r.attempt, r.received_at, r.fault, r.raw
+        FROM unnest(lines, tokens, ends, passes, reads) AS a (line, token, ended, pass, read)
         LEFT JOIN LATERAL (
-            SELECT m.place FROM idempotency_message m
-            WHERE a.read > 0 AND m.line = a.line AND (m.due IS NULL OR m.due <= moment)
-            ORDER BY m.place LIMIT 1) m ON true
-        WHERE a.read IS NOT NULL AND m.place IS NULL
-            AND (a.ended = 'later' AND NOT a.pass) IS NOT TRUE);
+            SELECT l.lapses FROM idempotency_line l
+            WHERE a.ended IS NULL AND l.line = a.line LIMIT 1) l ON true
+        CROSS JOIN LATERAL idempotency_ready(
+            a.line, a.read, room, coalesce(l.lapses, 0)::bigint, moment) r
+        WHERE a.read > 0 AND (a.ended = 'later' AND NOT a.pass) IS NOT TRUE;
+    END IF;
     IF cardinality(over) > 0 THEN
         DELETE FROM idempotency_line l WHERE l.line = ANY (over) AND (
             SELECT true FROM idempotency_message m WHERE m.line = l.line LIMIT 1) IS NULL;
@@ -471,7 +476,7 @@ BEGIN
         DELETE FROM idempotency_dead d WHERE d.death = ANY (deaths) RETURNING d.*
     ), put AS (
         INSERT INTO idempotency_message (line, place, received_at, failures, key, fault, raw)
-        SELECT a.line, nextval('idempotency_place'), a.received_at, 0, a.key, a.fault, a.raw
+        SELECT a.line, nextval('idempotency_place') * 65536, a.received_at, 0, a.key, a.fault, a.raw
         FROM (SELECT * FROM alive ORDER BY array_position(deaths, death)) a
         RETURNING key, place
     ) SELECT array_agg(p.key), array_agg(p.place) INTO back, places

@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_postgres::Row;
+
 use crate::key::{Conversation, Key};
 use crate::record::Keep;
 use crate::store::contract::Token;
@@ -86,14 +88,7 @@ impl Job for AcceptJob {
                 ],
             )
             .await?;
-        let mut told = Told::default();
-        for row in &rows {
-            told.note(
-                row.try_get(0).map_err(Fault::corrupt)?,
-                row.try_get(1).map_err(Fault::corrupt)?,
-                row.try_get(2).map_err(Fault::corrupt)?,
-            )?;
-        }
+        let mut told = Told::of(rows.first(), &columns)?;
         let effect = if told.new.is_empty() {
             Effect::Read
         } else {
@@ -113,16 +108,33 @@ struct Told {
 }
 
 impl Told {
-    fn note(&mut self, id: Id, number: Option<i64>, what: &str) -> Result<(), Fault> {
-        match (what, number) {
-            ("new", Some(number)) => drop(self.new.insert(id, Place::new(number))),
-            ("turn", Some(number)) => drop(self.turns.insert(id, Token::new(number))),
-            ("waiting", _) => drop(self.known.insert(id, Stage::Waiting)),
-            ("done", _) => drop(self.known.insert(id, Stage::Done)),
-            ("dead", _) => drop(self.known.insert(id, Stage::Dead)),
-            (other, _) => return Err(Fault::corrupt(format!("there is no stage {other:?}"))),
+    fn of(row: Option<&Row>, asked: &Columns<'_>) -> Result<Self, Fault> {
+        let Some(row) = row else {
+            return Ok(Self::default());
+        };
+        let base: Option<i64> = row.try_get(0).map_err(Fault::corrupt)?;
+        let fresh: Option<Vec<Id>> = row.try_get(1).map_err(Fault::corrupt)?;
+        let fresh: Option<HashSet<Id>> = fresh.map(|fresh| fresh.into_iter().collect());
+        let is_new = |id: &Id| fresh.as_ref().is_none_or(|fresh| fresh.contains(id));
+        let places = base.into_iter().flat_map(|base| base + 1..);
+        let new = asked.keys.iter().copied().zip(places);
+        let new = new.filter(|(id, _)| is_new(id));
+        let begun: Option<Vec<Id>> = row.try_get(2).map_err(Fault::corrupt)?;
+        let tokens: Option<Vec<i64>> = row.try_get(3).map_err(Fault::corrupt)?;
+        let turns = both(begun, tokens);
+        let known: Option<Vec<Id>> = row.try_get(4).map_err(Fault::corrupt)?;
+        let stages: Option<Vec<Option<&str>>> = row.try_get(5).map_err(Fault::corrupt)?;
+        let mut told = Self {
+            new: new.map(|(id, place)| (id, Place::new(place))).collect(),
+            turns: turns.map(|(id, token)| (id, Token::new(token))).collect(),
+            known: HashMap::new(),
+        };
+        for (id, stage) in both(known, stages) {
+            if let Some(stage) = stage {
+                told.known.insert(id, named(stage)?);
+            }
         }
-        Ok(())
+        Ok(told)
     }
 
     /// Of several copies in one statement the first is new, and the others repeat it; of several
@@ -138,6 +150,23 @@ impl Told {
             stage.map(|stage| Accepted::Repeat(*stage))
         };
         call.arrivals.iter().map(answer).collect()
+    }
+}
+
+/// What belongs together in two columns.
+fn both<A, B>(first: Option<Vec<A>>, second: Option<Vec<B>>) -> impl Iterator<Item = (A, B)> {
+    first
+        .into_iter()
+        .flatten()
+        .zip(second.into_iter().flatten())
+}
+
+fn named(stage: &str) -> Result<Stage, Fault> {
+    match stage {
+        "waiting" => Ok(Stage::Waiting),
+        "done" => Ok(Stage::Done),
+        "dead" => Ok(Stage::Dead),
+        other => Err(Fault::corrupt(format!("there is no stage {other:?}"))),
     }
 }
 

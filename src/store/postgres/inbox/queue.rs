@@ -94,11 +94,27 @@ impl Queue for PostgresStore {
     }
 }
 
+/// How many messages of a call one statement carries: with those of other calls fewer than there
+/// are places for one number.
+const AT_ONCE: usize = 10_000;
+
 /// How often a message is accepted whose key goes away at that very moment.
 const ROUNDS: u32 = 5;
 
 impl Inbox {
     async fn accept(
+        &self,
+        arrivals: &[Arrival],
+        lease: Option<Duration>,
+    ) -> Result<Vec<Accepted>, Error> {
+        let mut answers = Vec::with_capacity(arrivals.len());
+        for some in arrivals.chunks(AT_ONCE) {
+            answers.extend(self.accept_some(some, lease).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn accept_some(
         &self,
         arrivals: &[Arrival],
         lease: Option<Duration>,

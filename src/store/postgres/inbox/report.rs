@@ -59,8 +59,14 @@ impl Job for ReportJob {
     }
 }
 
-/// The caller's turns, each with its next messages.
-type Turns = HashMap<(Id, i64), Vec<Waiting>>;
+/// What the server told about turns.
+#[derive(Default)]
+struct Turns {
+    /// Those that are not the caller's.
+    lost: HashSet<(Id, i64)>,
+    /// The next messages of the others.
+    next: HashMap<(Id, i64), Vec<Waiting>>,
+}
 
 impl ReportJob {
     async fn send(&self, held: Option<Held>, reports: &[(usize, &Report)]) -> Result<Turns, Fault> {
@@ -86,12 +92,14 @@ impl ReportJob {
                 ],
             )
             .await?;
-        let mut turns = Turns::with_capacity(reports.len());
+        let mut turns = Turns::default();
         for row in &rows {
             let line = row.try_get(0).map_err(Fault::corrupt)?;
             let token = row.try_get(1).map_err(Fault::corrupt)?;
-            let messages = turns.entry((line, token)).or_default();
-            messages.extend(read::message(row, 2)?);
+            match read::message(row, 2)? {
+                Some(message) => turns.next.entry((line, token)).or_default().push(message),
+                None => drop(turns.lost.insert((line, token))),
+            }
         }
         Ok(turns)
     }
@@ -135,14 +143,19 @@ fn apart(reports: Vec<(usize, &Report)>) -> (Vec<(usize, &Report)>, Vec<(usize, 
 }
 
 fn answer(report: &Report, turns: &mut Turns) -> Onward {
-    match (turns.get_mut(&name(report)), report.then) {
-        (None, _) => Onward::Lost,
-        (Some(_), _) if waits(report) => Onward::Ended,
-        (Some(_), Then::GoOn) => Onward::Next(Vec::new()),
-        (Some(messages), Then::Read(_) | Then::GiveBack) => match std::mem::take(messages) {
-            messages if messages.is_empty() => Onward::Ended,
-            messages => Onward::Next(messages),
-        },
+    let name = name(report);
+    if turns.lost.contains(&name) {
+        return Onward::Lost;
+    }
+    if waits(report) {
+        return Onward::Ended;
+    }
+    match report.then {
+        Then::GoOn => Onward::Next(Vec::new()),
+        Then::Read(_) | Then::GiveBack => {
+            let next = turns.next.remove(&name);
+            next.map_or(Onward::Ended, Onward::Next)
+        }
     }
 }
 

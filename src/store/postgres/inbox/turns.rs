@@ -119,15 +119,15 @@ impl Job for RenewJob {
                 ],
             )
             .await?;
-        let mut renewed = HashSet::with_capacity(rows.len());
+        let mut lost = HashSet::with_capacity(rows.len());
         for row in &rows {
-            renewed.insert(hold(row)?);
+            lost.insert(hold(row)?);
         }
         let standing = |(line, token): &(Id, i64)| {
-            if renewed.contains(&TurnHold::new(line.line(), Token::new(*token))) {
-                Standing::Renewed
-            } else {
+            if lost.contains(&TurnHold::new(line.line(), Token::new(*token))) {
                 Standing::Lost
+            } else {
+                Standing::Renewed
             }
         };
         let answer = |call: &RenewCall| Ok(call.holds.iter().map(standing).collect());
