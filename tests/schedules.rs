@@ -42,12 +42,16 @@
     reason = "a schedule is a handful of tasks"
 )]
 
+#[path = "schedules/chance.rs"]
+mod chance;
 #[path = "schedules/channel.rs"]
 mod channel;
 #[path = "schedules/handler.rs"]
 mod handler;
 #[path = "schedules/ledger.rs"]
 mod ledger;
+#[path = "schedules/line.rs"]
+mod line;
 #[path = "schedules/plan.rs"]
 mod plan;
 #[path = "schedules/process.rs"]

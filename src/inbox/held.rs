@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::contract::Channel;
@@ -23,8 +23,8 @@ pub(crate) struct Held(Mutex<HashMap<TurnHold, Known>>);
 struct Known {
     /// Until when it can be counted on, by this machine's own clock.
     until: Instant,
-    /// Cancelled when it can no longer be.
-    lost: CancellationToken,
+    /// Cancelled when another has it.
+    taken: CancellationToken,
 }
 
 /// One turn among those that are held; it is let go when this is dropped.
@@ -32,22 +32,23 @@ struct Known {
 pub(crate) struct Holding {
     held: Arc<Held>,
     pub(crate) hold: TurnHold,
-    pub(crate) lost: CancellationToken,
+    /// Cancelled when the store says that another has it.
+    pub(crate) taken: CancellationToken,
 }
 
 impl Held {
     /// Holds a turn that can be counted on until `until`.
     pub(crate) fn hold(self: &Arc<Self>, hold: TurnHold, until: Instant) -> Holding {
-        let lost = CancellationToken::new();
+        let taken = CancellationToken::new();
         let known = Known {
             until,
-            lost: lost.clone(),
+            taken: taken.clone(),
         };
         self.turns().insert(hold, known);
         Holding {
             held: Arc::clone(self),
             hold,
-            lost,
+            taken,
         }
     }
 
@@ -67,15 +68,30 @@ impl Held {
 
     fn lose(&self, hold: TurnHold) {
         if let Some(known) = self.turns().get(&hold) {
-            known.lost.cancel();
+            known.taken.cancel();
         }
     }
 
-    /// Gives up every turn that can no longer be counted on.
-    fn lose_lapsed(&self, now: Instant) {
-        for known in self.turns().values() {
-            if known.until <= now {
-                known.lost.cancel();
+    fn until(&self, hold: TurnHold) -> Option<Instant> {
+        self.turns().get(&hold).map(|known| known.until)
+    }
+}
+
+impl Holding {
+    /// Whether the turn can no longer be counted on.
+    pub(crate) fn is_lost(&self) -> bool {
+        let until = self.held.until(self.hold);
+        self.taken.is_cancelled() || until.is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Waits until the turn can no longer be counted on: another has it, or its lease has nearly
+    /// lapsed and was not renewed.
+    pub(crate) async fn lost(&self) {
+        while !self.is_lost() {
+            let until = self.held.until(self.hold).unwrap_or_else(Instant::now);
+            tokio::select! {
+                () = self.taken.cancelled() => {}
+                () = sleep_until(until) => {}
             }
         }
     }
@@ -98,7 +114,6 @@ pub(crate) async fn beat<Q: Queue, C: Channel>(shared: Arc<Shared<Q, C>>, held: 
     loop {
         beats.tick().await;
         renew(&shared, &held, lease).await;
-        held.lose_lapsed(Instant::now());
     }
 }
 

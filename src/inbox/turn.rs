@@ -58,7 +58,7 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
     let mut handled = 0;
     let mut messages = VecDeque::from(turn.messages);
     while let Some(message) = messages.pop_front() {
-        if holding.lost.is_cancelled() {
+        if holding.is_lost() {
             shared.counters.lost.one();
             return;
         }
@@ -69,7 +69,7 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
         let ended = tokio::select! {
             ended = run => ended,
             () = stops.now.cancelled() => cut(&message),
-            () = holding.lost.cancelled() => {
+            () = holding.lost() => {
                 shared.counters.lost.one();
                 return;
             }
@@ -147,8 +147,9 @@ fn count<Q: Queue, C: Channel>(shared: &Shared<Q, C>, ended: &Ended) {
     }
 }
 
-/// Reports until the store has heard it, or the turn is lost. After the worker's end it is tried
-/// once; what is not heard lapses.
+/// Reports until the store has heard it, or somebody else has the turn: a message that was handled
+/// while the store was away for longer than a lease is not handled again if nobody took it over.
+/// After the worker's end it is tried once; what is not heard lapses.
 async fn tell<Q: Queue, C: Channel>(
     shared: &Shared<Q, C>,
     holding: &Holding,
@@ -160,12 +161,12 @@ async fn tell<Q: Queue, C: Channel>(
         if let Ok(onward) = shared.within(shared.context.store.report(&reports)).await {
             return onward.into_iter().next();
         }
-        if stops.now.is_cancelled() || holding.lost.is_cancelled() {
+        if stops.now.is_cancelled() || holding.taken.is_cancelled() {
             return None;
         }
         tokio::select! {
             () = sleep(settle_again_after(n, random())) => {}
-            () = holding.lost.cancelled() => {}
+            () = holding.taken.cancelled() => {}
             () = stops.now.cancelled() => {}
         }
     }

@@ -19,6 +19,7 @@ use tower::Service;
 use tower_idempotency::store::Token;
 use tower_idempotency::{Claimed, Disposition, Key};
 
+use crate::line::Ground;
 use crate::process::Process;
 use crate::world::World;
 

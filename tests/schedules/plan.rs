@@ -5,8 +5,7 @@ use std::time::Duration;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// How long a lease lasts. Everything else is measured by it.
-pub(crate) const LEASE: Duration = Duration::from_secs(1);
+use crate::chance::{LEASE, pick, way};
 
 /// How long a process waits for one store call.
 pub(crate) const STORE_LIMIT: Duration = Duration::from_millis(300);
@@ -88,12 +87,6 @@ impl Plan {
     }
 }
 
-/// How long a message travels that does not arrive at once: short of, about, or beyond a lease.
-pub(crate) fn way(rng: &mut Xoshiro256PlusPlus) -> Duration {
-    let most = pick(rng, &[0.05, 0.3, 1.0, 3.0]);
-    LEASE.mul_f64(rng.random_range(0.0..most))
-}
-
 fn attempt(mode: Mode, rng: &mut Xoshiro256PlusPlus) -> Attempt {
     let letters = match mode {
         Mode::InLine => "a",
@@ -116,8 +109,4 @@ fn event(rng: &mut Xoshiro256PlusPlus) -> (Duration, Event) {
         _ => Event::RestartStore,
     };
     (at, event)
-}
-
-pub(crate) fn pick<T: Copy>(rng: &mut Xoshiro256PlusPlus, from: &[T]) -> T {
-    from[rng.random_range(0..from.len())]
 }

@@ -33,12 +33,17 @@ impl Process {
 
     /// Returns while the process runs: after its pause, never after its death.
     pub(crate) async fn running(&self) {
-        while let Some(until) = self.is_paused() {
-            sleep_until(until).await;
+        while self.is_standing() {
+            match self.is_paused() {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
         }
-        if self.death.is_cancelled() {
-            std::future::pending::<()>().await;
-        }
+    }
+
+    /// Whether it is paused, or dead.
+    pub(crate) fn is_standing(&self) -> bool {
+        self.is_paused().is_some() || self.death.is_cancelled()
     }
 
     fn is_paused(&self) -> Option<Instant> {

@@ -14,7 +14,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;
 use tower_idempotency::Counts;
 
-use crate::plan::{Attempt, HEAL, LEASE, PROCESSES, Plan};
+use crate::chance::LEASE;
+use crate::line::Ground;
+use crate::plan::{Attempt, HEAL, PROCESSES, Plan};
 use crate::process::Within;
 use crate::world::World;
 

@@ -11,12 +11,14 @@ use tower::Layer;
 use tower_idempotency::store::{MemoryStore, Token};
 use tower_idempotency::{Counts, Error, Idempotency, IdempotencyLayer, Key};
 
+use crate::chance::LEASE;
 use crate::channel::Letters;
 use crate::handler::{End, Handler, Work};
 use crate::ledger::Ledger;
-use crate::plan::{Event, LEASE, PROCESSES, Plan, STORE_LIMIT, WAIT, pick, way};
+use crate::line::{self, Fate, Ground};
+use crate::plan::{Event, PROCESSES, Plan, STORE_LIMIT, WAIT};
 use crate::process::Process;
-use crate::store::{Fate, Line, Lost};
+use crate::store::Line;
 
 pub(crate) type Served = Idempotency<Handler, Line, Letters>;
 
@@ -126,32 +128,6 @@ impl World {
             .collect()
     }
 
-    pub(crate) fn restarts(&self) -> usize {
-        self.restarts.load(Ordering::Relaxed)
-    }
-
-    /// What befalls the next store call.
-    pub(crate) fn fate(&self) -> Fate {
-        if self.is_healed() || self.plan.faults == 0.0 {
-            return Fate::default();
-        }
-        let mut rng = lock(&self.rng);
-        let rng = &mut *rng;
-        let faults = self.plan.faults;
-        let now_and_then = |rng: &mut Xoshiro256PlusPlus| rng.random_bool(faults).then(|| way(rng));
-        Fate {
-            there: now_and_then(rng).unwrap_or_default(),
-            back: now_and_then(rng).unwrap_or_default(),
-            doubled_after: now_and_then(rng),
-            lost: if rng.random_bool(faults) {
-                pick(rng, &[Lost::Call, Lost::Answer])
-            } else {
-                Lost::Nothing
-            },
-            silent: rng.random_bool(0.5),
-        }
-    }
-
     /// How the next run goes.
     pub(crate) fn work(&self, messages: usize) -> Work {
         let mut rng = lock(&self.rng);
@@ -210,15 +186,22 @@ impl World {
     pub(crate) fn broken(&self) -> Option<String> {
         lock(&self.ledger).broken().map(str::to_owned)
     }
+}
 
-    #[expect(
-        clippy::print_stdout,
-        reason = "one schedule, told to whoever looks for a fault"
-    )]
-    pub(crate) fn note(&self, what: impl FnOnce() -> String) {
-        if self.told {
-            println!("{:>7.1?} {}", self.began.elapsed(), what());
+impl Ground for World {
+    fn fate(&self) -> Fate {
+        if self.is_healed() {
+            return Fate::default();
         }
+        line::fate(&mut lock(&self.rng), self.plan.faults)
+    }
+
+    fn restarts(&self) -> usize {
+        self.restarts.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, what: impl FnOnce() -> String) {
+        line::tell(self.told, self.began, what);
     }
 }
 
