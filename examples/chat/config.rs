@@ -15,6 +15,8 @@ pub(crate) struct Config {
     pub(crate) database_url: Option<String>,
     /// `DELAY_MS`: how long each handler takes.
     pub(crate) delay: Duration,
+    /// `BOT_DELAY_MS`: how long the slow bot takes behind its queue.
+    pub(crate) bot_delay: Duration,
     /// `LEASE_MS`: after how long the work of a killed process may be taken over.
     pub(crate) lease: Duration,
     /// `UNPROTECTED=1`: leaves the layer out, to see what it is there for.
@@ -29,6 +31,7 @@ impl Config {
                 .map_or_else(|| env::temp_dir().join("chat.db"), PathBuf::from),
             database_url: text("DATABASE_URL"),
             delay: millis("DELAY_MS", 300)?,
+            bot_delay: millis("BOT_DELAY_MS", 2_400)?,
             lease: millis("LEASE_MS", 10_000)?,
             unprotected: text("UNPROTECTED").is_some_and(|value| value != "0"),
         })

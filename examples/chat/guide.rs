@@ -38,14 +38,19 @@ send FRESH-1 'something else under the same key'
 curl http://HOST/chat/FRESH/messages; echo
 
 # WhatsApp. "yes" is delivered three times, twice at once: one order, one question.
-whatsapp() { curl -s http://HOST/webhooks/whatsapp -H 'Content-Type: application/json' -d '
+whatsapp() { curl -s http://HOST/${3:-webhooks}/whatsapp -H 'Content-Type: application/json' -d '
   {"object": "whatsapp_business_account", "entry": [{"id": "1", "changes": [{"field": "messages",
    "value": {"metadata": {"phone_number_id": "106540352242922"}, "messages": [{"id": "'$1'",
-   "from": "FRESH", "type": "text", "text": {"body": "'$2'"}}]}}]}]}'; echo; }
+   "from": "'$3'FRESH", "type": "text", "text": {"body": "'$2'"}}]}}]}]}'; echo; }
 whatsapp wamid.FRESH-1 order
 whatsapp wamid.FRESH-2 yes & whatsapp wamid.FRESH-2 yes; wait
 whatsapp wamid.FRESH-2 yes
 curl http://HOST/orders; echo
+
+# Another WhatsApp number, whose bot takes 2.4 s: acknowledged at once, handled from a queue, once.
+whatsapp wamid.FRESH-3 order inbox
+whatsapp wamid.FRESH-4 yes inbox; whatsapp wamid.FRESH-4 yes inbox
+sleep 6; curl http://HOST/orders; echo
 
 # Telegram. Update ids are counted per bot, and the bot is in the path.
 telegram() { curl -s http://HOST/webhooks/telegram/FRESH -H 'Content-Type: application/json' -d '

@@ -1,4 +1,5 @@
-//! A chat server whose messages survive retries: a web chat and two webhooks behind one layer.
+//! A chat server whose messages survive retries: a web chat and two webhooks behind one layer, and a
+//! slow bot behind a queue.
 //!
 //! `cargo run --example chat`, then open the address that it prints, or paste the lines below it.
 //! Kill it, start it again: everything is in one file. `config.rs` lists the settings.
@@ -8,6 +9,7 @@ mod config;
 mod guide;
 mod page;
 mod protection;
+mod queue;
 mod shop;
 mod storage;
 mod web;
@@ -26,6 +28,7 @@ use tracing_subscriber::EnvFilter;
 use crate::app::{App, Failure};
 use crate::config::Config;
 use crate::protection::Protection;
+use crate::queue::Queue;
 use crate::storage::{Order, Storage};
 
 /// How long runs whose callers have left may go on at the end.
@@ -48,11 +51,16 @@ async fn main() -> Result<(), BoxError> {
         .map_err(|e| format!("ADDR={}: {e}", config.addr))?;
     guide::print(listener.local_addr()?, &config)?;
 
-    axum::serve(listener, protection.around(routes(app, protection.clone())))
+    let (slow_bot, queue) = Queue::start(app.clone(), &config, protection.store())?;
+    let routes = routes(app, protection.clone()).merge(slow_bot);
+    axum::serve(listener, protection.around(routes))
         .with_graceful_shutdown(interrupted())
         .await?;
     protection.drain(DRAIN).await;
-    Ok(())
+    match queue {
+        Some(queue) => queue.end().await,
+        None => Ok(()),
+    }
 }
 
 fn routes(app: App, protection: Protection) -> Router {

@@ -9,9 +9,10 @@ use tower_idempotency::{BoxError, IdempotencyLayer};
 
 use crate::config::Config;
 
-/// The layer; nothing in its place when the server is to show what it is there for.
+/// The layer and its store; nothing in their place when the server is to show what they are there
+/// for.
 #[derive(Clone)]
-pub(crate) struct Protection(Option<IdempotencyLayer<BoxStore, ByPath>>);
+pub(crate) struct Protection(Option<(IdempotencyLayer<BoxStore, ByPath>, BoxStore)>);
 
 impl Protection {
     pub(crate) async fn new(config: &Config) -> Result<Self, BoxError> {
@@ -36,26 +37,33 @@ impl Protection {
                 "/webhooks/telegram",
                 Telegram::unverified(Scope::path_segment(2)),
             );
-        let layer = IdempotencyLayer::new(store, channels).lease(config.lease);
-        Ok(Self(Some(layer)))
+        let layer = IdempotencyLayer::new(store.clone(), channels).lease(config.lease);
+        Ok(Self(Some((layer, store))))
+    }
+
+    /// The store, for the queue of the slow bot.
+    pub(crate) fn store(&self) -> Option<BoxStore> {
+        self.0.as_ref().map(|(_, store)| store.clone())
     }
 
     /// Mounts the layer around all routes, so that it sees each request first.
     pub(crate) fn around(&self, routes: Router) -> Router {
         match &self.0 {
-            Some(layer) => routes.layer(layer.clone()),
+            Some((layer, _)) => routes.layer(layer.clone()),
             None => routes,
         }
     }
 
     /// How many requests were answered from a record since the process began.
     pub(crate) fn replayed(&self) -> u64 {
-        self.0.as_ref().map_or(0, |layer| layer.counts().replayed)
+        self.0
+            .as_ref()
+            .map_or(0, |(layer, _)| layer.counts().replayed)
     }
 
     /// Waits for runs whose callers have left.
     pub(crate) async fn drain(&self, limit: Duration) {
-        let Some(layer) = &self.0 else { return };
+        let Some((layer, _)) = &self.0 else { return };
         let left = layer.drain(limit).await;
         if left > 0 {
             tracing::warn!(left, "runs are cut; their messages run again when repeated");

@@ -2,9 +2,11 @@
 //! next question.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::join;
+use tokio::time::sleep;
 
 use crate::http::{self, Response};
 use crate::server::Server;
@@ -27,6 +29,33 @@ async fn without_the_layer_the_same_yes_orders_twice_and_asks_again() {
     order_by_whatsapp(&server).await;
     assert_eq!(server.count("orders").await, 2);
     assert_eq!(questions(&server, "whatsapp:15550102222").await, 3);
+}
+
+/// The number whose bot is slow: each delivery is acknowledged without its reply, and the bot runs
+/// behind, in order, once per message, also through a kill.
+#[tokio::test]
+async fn a_slow_bot_is_acknowledged_first_and_orders_once() {
+    let mut server = Server::start(&[("BOT_DELAY_MS", "300"), ("LEASE_MS", "1000")]).await;
+    for (id, text) in [("wamid.1", "order"), ("wamid.2", "yes"), ("wamid.2", "yes")] {
+        acknowledge(&server, id, text).await;
+    }
+    server.kill().await;
+    server.restart().await;
+    acknowledge(&server, "wamid.2", "yes").await;
+    while server.count("orders").await == 0 {
+        sleep(Duration::from_millis(20)).await;
+    }
+    acknowledge(&server, "wamid.2", "yes").await;
+    assert!(server.interrupt().await.success());
+    server.restart().await;
+    assert_eq!(server.count("orders").await, 1);
+    assert_eq!(questions(&server, "whatsapp:15550102222").await, 1);
+}
+
+async fn acknowledge(server: &Server, id: &str, text: &str) {
+    let body = whatsapp::text(id, "15550102222", text);
+    let answer = post(server.address(), "/inbox/whatsapp".to_owned(), body).await;
+    assert_eq!((answer.status, answer.body.len()), (200, 0), "{id}");
 }
 
 #[tokio::test]

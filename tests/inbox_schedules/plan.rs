@@ -98,7 +98,7 @@ fn delivery(number: usize, rng: &mut Xoshiro256PlusPlus) -> Delivery {
 fn event(rng: &mut Xoshiro256PlusPlus) -> (Duration, Event) {
     let at = LEASE.mul_f64(rng.random_range(0.0..5.0));
     let process = rng.random_range(0..PROCESSES);
-    let event = match rng.random_range(0..7) {
+    let event = match rng.random_range(0..8) {
         0 | 1 => Event::Kill(process),
         2 | 3 => Event::Pause(process, way(rng)),
         4 => Event::RestartStore,

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use http_body_util::Full;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tower_idempotency::Error;
 use tower_idempotency::channel::JsonPath;
-use tower_idempotency::inbox::{Front, Inbox, Letters};
+use tower_idempotency::inbox::{Front, Inbox};
 use tower_idempotency::store::{Death, Line, MemoryStore, Queue, Token};
 use tower_idempotency::verify::Unverified;
 
@@ -107,8 +107,8 @@ impl World {
                     world: Arc::clone(self),
                     process: self.serving(place).0,
                 };
-                // An operator who is not answered learns nothing.
-                tokio::spawn(async move { drop(Letters::new(line).redrive_all().await) });
+                let again_after = way(&mut lock(&self.rng));
+                tokio::spawn(redrive(line, again_after));
             }
         }
     }
@@ -168,9 +168,9 @@ impl World {
             _ if kills => End::Kill,
             _ if !fails => End::Success,
             (0, _) => End::Panic,
-            (1, _) => End::Never,
+            (1, _) => End::Error,
             (2, time) => End::Later(time),
-            (3, _) => End::Error,
+            (3..6, _) => End::Never,
             _ => End::Status500,
         };
         Work { takes, end }
@@ -209,6 +209,19 @@ impl World {
 
     pub(crate) fn lasts(&self) -> Duration {
         self.began.elapsed()
+    }
+}
+
+/// An operator redrives what is dead, and somewhat later, not sure whether it was heard, the same
+/// deaths again.
+async fn redrive(line: BadLine, again_after: Duration) {
+    let Ok(dead) = line.dead(None, 100).await else {
+        return;
+    };
+    let deaths: Vec<Death> = dead.iter().map(|letter| letter.death).collect();
+    for _ in 0..2 {
+        drop(line.redrive(&deaths).await);
+        sleep(again_after).await;
     }
 }
 
