@@ -19,6 +19,9 @@ const KEEPALIVE = 8 << 10;
 
 const LONGEST_WAIT = 30_000;
 
+/** How long the browser may take to open a file. */
+const PATIENCE = 10_000;
+
 /** A new key: a random UUID. Without a secure context there is no `randomUUID`. */
 export function newKey() {
   if (crypto.randomUUID) return crypto.randomUUID();
@@ -328,11 +331,14 @@ function retryAfter(headers) {
   return until >= 0 ? until : undefined;
 }
 
-/** IndexedDB; memory where a browser refuses it, so that one can at least send. */
+/** IndexedDB; memory where a browser refuses it or leaves it hanging, so that one can at least send. */
 async function openStore(name) {
+  const opening = open(name);
+  const late = new Promise((_, fail) => setTimeout(fail, PATIENCE));
   try {
-    return new DiskStore(await open(name));
+    return new DiskStore(await Promise.race([opening, late]));
   } catch {
+    opening.then((db) => db.close(), () => {});
     return new MemoryStore();
   }
 }

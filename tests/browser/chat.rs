@@ -10,7 +10,7 @@ use crate::lossy::{Fate, Lossy};
 use crate::server::Server;
 
 /// Longer than all attempts of a message; reached only when something hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Chat {
     pub(crate) server: Server,
@@ -32,6 +32,8 @@ impl Chat {
             proxy,
             browser,
         };
+        // Left while it opens its outbox for the first time.
+        chat.go_at_once("").await;
         chat.go("").await;
         Some(chat)
     }
@@ -40,14 +42,23 @@ impl Chat {
         self.browser.window()
     }
 
-    /// Opens the page in the current window.
+    /// Opens the page in the current window, and waits until it knows what it holds.
     pub(crate) async fn go(&self, query: &str) {
+        self.go_at_once(query).await;
+        self.element("#messages[aria-busy=false]").await;
+    }
+
+    /// Opens the page in the current window.
+    pub(crate) async fn go_at_once(&self, query: &str) {
         let url = format!("http://{}/{query}", self.proxy.address);
         self.window().goto(url).await.unwrap();
     }
 
+    /// The first element of this kind, as soon as there is one.
     pub(crate) async fn element(&self, css: &str) -> WebElement {
-        self.window().find(By::Css(css)).await.unwrap()
+        let query = self.window().query(By::Css(css));
+        let often = Duration::from_millis(20);
+        query.wait(PATIENCE, often).first().await.unwrap()
     }
 
     /// Chooses what the page's own network does to the next message.

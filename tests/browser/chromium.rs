@@ -40,7 +40,7 @@ pub(crate) struct Chromium {
 /// the end of its input kills it when the test itself is killed.
 struct Group(Child);
 
-const SHELL: &str = "chromedriver --port=0 & cat >/dev/null; kill -KILL -- -$$";
+const SHELL: &str = "chromedriver --port=0 & cat >/dev/null; kill -s KILL 0";
 
 impl Drop for Group {
     fn drop(&mut self) {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::uri::Authority;
 use http::{Method, Request, Response};
-use http_body_util::combinators::BoxBody;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
@@ -53,7 +53,7 @@ struct Rules {
     fate: Box<dyn Fn(usize) -> Fate + Send + Sync>,
 }
 
-type Answer = Response<BoxBody<Bytes, BoxError>>;
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 impl Lossy {
     /// A proxy before the server at this address. `fate` is told the number of each POST, from 0.
@@ -137,7 +137,11 @@ async fn pass(rules: &Rules, request: Request<Incoming>) -> Result<Answer, BoxEr
         Fate::LoseAnswer => Err("the answer is lost".into()),
         Fate::CutAnswer => Ok(answer.map(|whole| cut(&whole))),
         Fate::Pass | Fate::LoseRequest | Fate::Refuse(..) | Fate::Double | Fate::Late(_) => {
-            Ok(answer.map(|whole| Full::new(whole).map_err(|never| match never {}).boxed()))
+            Ok(answer.map(|whole| {
+                Full::new(whole)
+                    .map_err(|never| match never {})
+                    .boxed_unsync()
+            }))
         }
     }
 }
@@ -169,13 +173,17 @@ impl Rules {
 
 fn refusal(status: u16, why: &str) -> Result<Answer, BoxError> {
     let problem = Full::from(format!(r#"{{"title": "{why}"}}"#));
-    let body = problem.map_err(|never| match never {}).boxed();
+    let body = problem.map_err(|never| match never {}).boxed_unsync();
     Ok(Response::builder().status(status).body(body)?)
 }
 
-/// Half of a body, and then the end of its connection.
-fn cut(whole: &Bytes) -> BoxBody<Bytes, BoxError> {
-    let half = whole.slice(..whole.len() / 2);
-    let frames = [Ok(Frame::data(half)), Err("the answer is cut".into())];
-    BodyExt::boxed(StreamBody::new(stream::iter(frames)))
+/// Half of a body, and when that is on its way the end of its connection.
+fn cut(whole: &Bytes) -> UnsyncBoxBody<Bytes, BoxError> {
+    let half = Frame::data(whole.slice(..whole.len() / 2));
+    let end = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Err("the answer is cut".into())
+    };
+    let frames = stream::iter([Ok(half)]).chain(stream::once(end));
+    BodyExt::boxed_unsync(StreamBody::new(frames))
 }

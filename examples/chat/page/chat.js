@@ -37,7 +37,10 @@ function openOutbox() {
     if (entry.state === "sent") keep(entry);
     render();
   });
-  outbox.ready.then(render);
+  outbox.ready.then(() => {
+    $("messages").setAttribute("aria-busy", "false");
+    render();
+  });
 }
 
 async function send(text) {
@@ -202,7 +205,7 @@ function renderConversations() {
     const waiting = outbox.entries(id).length;
     if (waiting) {
       const badge = made("b", "", waiting);
-      badge.ariaLabel = badge.title = `${waiting} not sent`;
+      badge.title = `${waiting} not sent`;
       link.append(badge);
     }
     const item = made("li");
