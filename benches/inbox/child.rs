@@ -1,11 +1,13 @@
 //! One of several processes: accepts, handles, and prints what it did.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read, Write, stdin};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use cpu_time::ProcessTime;
 use tokio::task::JoinSet;
 use tower_idempotency::store::PostgresStore;
 
@@ -48,6 +50,8 @@ pub(crate) struct Did {
     pub(crate) handled: u64,
     /// From the first message to the last one handled, in the process that took longest.
     pub(crate) time: Duration,
+    /// Processor time that was used before all began.
+    pub(crate) before: Duration,
     pub(crate) latencies: BTreeMap<u64, u64>,
 }
 
@@ -77,8 +81,8 @@ impl Task {
         })
     }
 
-    /// Starts a process with it.
-    pub(crate) fn start(&self) -> Child {
+    /// Starts a process with it, and waits until it has warmed up.
+    pub(crate) fn start(&self) -> Process {
         let text = format!(
             "{} {:?} {} {} {} {} {} {} {}",
             self.url,
@@ -91,26 +95,41 @@ impl Task {
             self.idle.as_millis(),
             self.hot
         );
-        Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().unwrap())
             .env(TASK, text)
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        Process { child, output }
     }
 }
 
+/// A process that waits for its beginning.
+pub(crate) struct Process {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
 impl Did {
-    /// Waits for processes, and adds up what they printed.
-    pub(crate) fn by(children: Vec<Child>) -> Self {
+    /// Lets processes begin, waits for them, and adds up what they printed.
+    pub(crate) fn by(mut processes: Vec<Process>) -> Self {
         let mut all = Self::default();
-        for child in children {
-            let output = child.wait_with_output().unwrap();
-            assert!(output.status.success(), "a process failed");
-            let text = String::from_utf8(output.stdout).unwrap();
+        for process in &mut processes {
+            let mut input = process.child.stdin.take().unwrap();
+            input.write_all(b"begin\n").unwrap();
+        }
+        for mut process in processes {
+            let mut text = String::new();
+            process.output.read_to_string(&mut text).unwrap();
+            assert!(process.child.wait().unwrap().success(), "a process failed");
             let mut numbers = text.split_whitespace().map(|n| n.parse::<u64>().unwrap());
             all.accepted += numbers.next().unwrap();
             all.handled += numbers.next().unwrap();
             all.time = all.time.max(Duration::from_micros(numbers.next().unwrap()));
+            all.before += Duration::from_micros(numbers.next().unwrap());
             while let (Some(age), Some(count)) = (numbers.next(), numbers.next()) {
                 *all.latencies.entry(age).or_default() += count;
             }
@@ -139,66 +158,108 @@ pub(crate) fn run(task: &Task) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let began = Instant::now();
-        let (accepted, seen) = match task.by {
+        let (accepted, seen, begun) = match task.by {
             By::Jobs => with_jobs(task).await,
             By::Store => with_store(task).await,
         };
         let handled = seen.handled.load(Ordering::Relaxed);
-        let last = seen.last().unwrap_or(began);
-        print!("{accepted} {handled} {}", (last - began).as_micros());
+        let time = seen.last().map_or(Duration::ZERO, |last| last - begun.at);
+        let (time, before) = (time.as_micros(), begun.used.as_micros());
+        print!("{accepted} {handled} {time} {before}");
         for (age, count) in seen.latencies() {
             print!(" {age} {count}");
         }
     });
 }
 
-async fn with_jobs(task: &Task) -> (u64, Arc<Seen>) {
-    let jobs = Jobs::open(&task.url);
-    let (seen, stop) = (Arc::<Seen>::default(), Arc::<AtomicBool>::default());
-    let mut workers = JoinSet::new();
-    for _ in 0..2 {
-        workers.spawn(
-            jobs.clone()
-                .work(Arc::clone(&seen), Arc::clone(&stop), task.idle),
-        );
-    }
-    let accept = move || {
-        let jobs = jobs.clone();
-        async move { jobs.accept(&message::fresh(message::CONVERSATIONS)).await }
-    };
-    let accepted = send(task, accept).await;
-    end(task, &seen, &stop).await;
-    workers.join_all().await;
-    (accepted, seen)
+/// When it began, and the processor time that was used by then.
+struct Begun {
+    at: Instant,
+    used: Duration,
 }
 
-async fn with_store(task: &Task) -> (u64, Arc<Seen>) {
+/// Says that it is ready, and waits to be told to begin.
+async fn begin(seen: &Seen) -> Begun {
+    // What the warming up left is handled first.
+    while seen.last().is_some_and(|at| at.elapsed() < QUIET) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    seen.forget();
+    println!("ready");
+    stdin().read_line(&mut String::new()).unwrap();
+    Begun {
+        at: Instant::now(),
+        used: ProcessTime::now().as_duration(),
+    }
+}
+
+/// How long a process warms up: its connections are made, and its statements planned.
+const WARM: Duration = Duration::from_millis(500);
+
+const QUIET: Duration = Duration::from_millis(200);
+
+async fn with_jobs(task: &Task) -> (u64, Arc<Seen>, Begun) {
+    let jobs = Jobs::open(&task.url);
+    let (seen, stop) = (Arc::<Seen>::default(), Arc::<AtomicBool>::default());
+    let work = |jobs: &Jobs| {
+        jobs.clone()
+            .work(Arc::clone(&seen), Arc::clone(&stop), task.idle)
+    };
+    let sending = jobs.clone();
+    let accept = move || {
+        let jobs = sending.clone();
+        async move { jobs.accept(&message::fresh(message::CONVERSATIONS)).await }
+    };
+    let mut workers = JoinSet::new();
+    if !task.drain {
+        workers.spawn(work(&jobs));
+        workers.spawn(work(&jobs));
+        send(task, WARM, accept.clone()).await;
+    }
+    let begun = begin(&seen).await;
+    if task.drain {
+        workers.spawn(work(&jobs));
+        workers.spawn(work(&jobs));
+    }
+    let accepted = send(task, task.time, accept).await;
+    end(task, &seen, &stop).await;
+    workers.join_all().await;
+    (accepted, seen, begun)
+}
+
+async fn with_store(task: &Task) -> (u64, Arc<Seen>, Begun) {
     let store = PostgresStore::connect(&task.url).await.unwrap();
     let hot = task.hot.then(|| message::of(HOT).line());
     let worker = Worker::new(store, task.handler, hot);
     let stop = Arc::<AtomicBool>::default();
-    let mut workers = JoinSet::new();
-    workers.spawn(worker.clone().work(Arc::clone(&stop), task.idle));
     let accepting = worker.clone();
     let accept = move || {
         let worker = accepting.clone();
         async move { worker.accept(message::fresh(message::CONVERSATIONS)).await }
     };
-    let accepted = send(task, accept).await;
+    let mut workers = JoinSet::new();
+    if !task.drain {
+        send(task, WARM, accept.clone()).await;
+    }
+    let begun = begin(&worker.seen).await;
+    workers.spawn(worker.clone().work(Arc::clone(&stop), task.idle));
+    let accepted = send(task, task.time, accept).await;
     end(task, &worker.seen, &stop).await;
     workers.join_all().await;
-    (accepted, worker.seen)
+    (accepted, worker.seen, begun)
 }
 
 /// Sends for the time, and counts.
-async fn send<F>(task: &Task, accept: impl Fn() -> F + Clone + Send + 'static) -> u64
+async fn send<F>(
+    task: &Task,
+    time: Duration,
+    accept: impl Fn() -> F + Clone + Send + 'static,
+) -> u64
 where
     F: Future<Output = ()> + Send,
 {
     let (accepted, began) = (Arc::<AtomicU64>::default(), Instant::now());
     let mut tasks = JoinSet::new();
-    let time = task.time;
     for _ in 0..task.senders {
         let (accept, accepted) = (accept.clone(), Arc::clone(&accepted));
         tasks.spawn(async move {
@@ -226,7 +287,6 @@ where
 
 /// Stops the workers, at the end of the time or when nothing more comes.
 async fn end(task: &Task, seen: &Seen, stop: &AtomicBool) {
-    const QUIET: Duration = Duration::from_millis(200);
     let is_busy = || seen.last().is_none_or(|at| at.elapsed() < QUIET);
     while task.drain && is_busy() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -27,10 +27,10 @@ impl Shown {
 
 /// Runs these tasks at once, each in a process of its own.
 pub(crate) async fn measured(server: &Server, tasks: &[Task]) -> Shown {
+    let processes = tasks.iter().map(Task::start).collect();
     let log = server.log().await;
     let used = Used::now(Some(server.pid()));
-    let children = tasks.iter().map(Task::start).collect();
-    let did = tokio::task::block_in_place(|| Did::by(children));
+    let did = tokio::task::block_in_place(|| Did::by(processes));
     let took = used.took(Some(server.pid()));
     let log = server.log().await - log;
     shown(&did, &took, log as f64)
@@ -43,7 +43,7 @@ fn shown(did: &Did, took: &Took, log: f64) -> Shown {
         handled: did.handled as f64 / time,
         middle: did.latency(0.5).as_secs_f64(),
         worst_of_hundred: did.latency(0.99).as_secs_f64(),
-        cost: took.ours.as_secs_f64() / handled,
+        cost: took.ours.saturating_sub(did.before).as_secs_f64() / handled,
         log: log / handled,
         foreign: took.foreign,
         time,

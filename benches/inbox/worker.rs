@@ -42,6 +42,13 @@ impl Seen {
             .or_default() += 1;
     }
 
+    /// As if nothing had been handled.
+    pub(crate) fn forget(&self) {
+        self.handled.store(0, Ordering::Relaxed);
+        *self.last.lock().unwrap() = None;
+        self.latencies.lock().unwrap().clear();
+    }
+
     /// When the last one was handled.
     pub(crate) fn last(&self) -> Option<Instant> {
         *self.last.lock().unwrap()
