@@ -1,5 +1,5 @@
 //! What an inbox promises holds whatever happens, and in whatever order: the inbox, as it is, over
-//! a store behind a bad line, in 4,000 schedules drawn from seeds.
+//! a store behind a bad line, in 2,000 schedules drawn from seeds.
 //!
 //! In a schedule two processes, each with a front and a worker, serve three messages of one or two
 //! conversations, each delivered several times. Store calls and answers are lost, delayed beyond a
@@ -20,7 +20,7 @@
 //! ```
 //!
 //! That the schedules find what they are for can be seen by breaking the code. Each of these
-//! changes, alone, is caught within the first two thousand seeds:
+//! changes, alone, is caught within the first hundred seeds:
 //!
 //! * `receive` acknowledges although the store did not answer;
 //! * `Rows::take` also takes lines whose lease has not lapsed;
@@ -63,7 +63,7 @@ use std::thread;
 
 use crate::schedule::Reached;
 
-const SCHEDULES: u64 = 4_000;
+const SCHEDULES: u64 = 2_000;
 
 #[test]
 fn the_promises_of_an_inbox_hold_in_every_schedule() {

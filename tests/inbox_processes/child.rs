@@ -24,9 +24,6 @@ const URL: &str = "INBOX_TEST_URL";
 const JOURNAL: &str = "INBOX_TEST_JOURNAL";
 const OPTIONS: &str = "INBOX_TEST_OPTIONS";
 
-/// How long a killed process's turns last.
-pub(crate) const LEASE: Duration = Duration::from_secs(2);
-
 /// A process with two inboxes; killed when dropped.
 pub(crate) struct Server {
     process: Child,
@@ -90,8 +87,8 @@ pub(crate) fn channel() -> Unverified<JsonPath> {
         .unverified()
 }
 
-/// Options: `crash-before-handling` kills the process as soon as a message is accepted, `no-worker`
-/// accepts only, `attempts-N` sets how many there are.
+/// Options: `no-worker` accepts only, `attempts-N` sets how many there are, `lease-N` how many
+/// milliseconds a killed process's turns last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a process that other tests start"]
 async fn serves() {
@@ -118,14 +115,18 @@ async fn serves() {
 }
 
 fn inbox(store: &BoxStore, options: &str) -> Inbox<BoxStore, Unverified<JsonPath>> {
-    let attempts = options
-        .split(' ')
-        .find_map(|word| word.strip_prefix("attempts-")?.parse().ok());
+    let number = |name: &str, default: u32| {
+        let mut words = options.split(' ');
+        let found = words.find_map(|word| word.strip_prefix(name)?.parse().ok());
+        found.unwrap_or(default)
+    };
     Inbox::new(store.clone(), channel())
-        .lease(LEASE)
+        // Longer than a database takes to restart on a loaded machine: a message whose worker
+        // cannot reach the store for a whole lease may be handled again.
+        .lease(Duration::from_millis(number("lease-", 10_000).into()))
         .look_every(Duration::from_millis(100))
         .backoff(Duration::from_millis(20), Duration::from_millis(100))
-        .attempts(attempts.unwrap_or(1000))
+        .attempts(number("attempts-", 1_000))
 }
 
 /// Notes its begin and its end. `poison-…` kills its process, every time; `slow-…` takes its time.

@@ -37,7 +37,8 @@ impl Place {
     }
 
     fn start(&self, options: &str) -> Server {
-        Server::start(&self.url(), &self.path(), options)
+        let options = format!("lease-1000 {options}");
+        Server::start(&self.url(), &self.path(), &options)
     }
 
     async fn store(&self) -> BoxStore {

@@ -62,6 +62,8 @@ struct Message {
     is_accepted: bool,
     is_done: bool,
     has_died: bool,
+    /// Runs that began since it was accepted or redriven.
+    runs: u32,
     first_sent: Option<Instant>,
     acked: Option<Instant>,
 }
@@ -115,6 +117,13 @@ impl Ledger {
         }
         if self.messages[message].is_done {
             self.breaks(format_args!("message {message} is done, and begins again"));
+        }
+        self.messages[message].runs += 1;
+        let runs = self.messages[message].runs;
+        if attempt < runs {
+            self.breaks(format_args!(
+                "message {message} is told of attempt {attempt} at run {runs}"
+            ));
         }
         if attempt > ATTEMPTS {
             self.breaks(format_args!(
@@ -302,7 +311,20 @@ impl Ledger {
         }
         self.reached[Came::Undone.place()] += undone;
         self.learn_places(store);
+        self.begin_anew(store, before.difference(&after).count() > 0);
         Ok(undone)
+    }
+
+    /// Messages that were redriven have all their attempts before them: those that wait again and
+    /// have had none.
+    fn begin_anew(&mut self, store: &MemoryStore, is_redriven: bool) {
+        let waiting = now(store.waiting(100)).unwrap();
+        for waiting in waiting.iter().filter(|_| is_redriven) {
+            let message = crate::store::message_of(&waiting.raw);
+            if waiting.attempt == 1 && self.messages[message].has_died {
+                self.messages[message].runs = 0;
+            }
+        }
     }
 
     /// A redriven message has a new place, which only the list of what waits tells.
