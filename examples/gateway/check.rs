@@ -26,10 +26,20 @@ pub(crate) struct RouteSettings {
     pub(crate) upstream: Authority,
     /// The route's channel, at its path; none where everything streams through.
     pub(crate) channels: ByPath,
+    pub(crate) mode: Mode,
+    /// The upstream sends its replies by itself.
+    pub(crate) reply_elsewhere: bool,
     pub(crate) keep: Option<Duration>,
     pub(crate) wait: Option<Duration>,
     pub(crate) timeout: Duration,
     pub(crate) max_request: Option<usize>,
+}
+
+/// When a route's senders are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    InLine,
+    AckFirst,
 }
 
 /// Reads a secret by its name.
@@ -85,32 +95,44 @@ impl RouteSettings {
         if !path.starts_with('/') {
             faults.add(file.path.span(), "route.path", "must begin with /");
         }
-        match file
-            .mode
-            .as_ref()
-            .map(|mode| (mode, mode.get_ref().as_str()))
-        {
-            None | Some((_, "in-line")) => {}
-            Some((mode, "ack-first")) => faults.add(
-                mode.span(),
-                "route.mode",
-                "ack-first is not available yet; the only mode is in-line",
-            ),
-            Some((mode, other)) => {
-                let what = format!("{other:?} is none; the only mode is in-line");
-                faults.add(mode.span(), "route.mode", what);
-            }
+        let mode = mode(file.mode.as_ref(), faults);
+        if let (Mode::AckFirst, Some(wait)) = (mode, &file.wait) {
+            faults.add(wait.span(), "route.wait", "nobody waits with ack-first");
+        }
+        if let (Mode::InLine, Some(elsewhere)) = (mode, &file.reply_elsewhere) {
+            let what = "has no meaning in line";
+            faults.add(elsewhere.span(), "route.reply_elsewhere", what);
         }
         let timeout = duration(file.timeout.as_ref(), "route.timeout", faults);
         Some(Self {
             path: path.clone(),
             channels: channels::of(route, secrets, faults),
+            mode,
+            reply_elsewhere: file
+                .reply_elsewhere
+                .as_ref()
+                .is_some_and(|it| *it.get_ref()),
             keep: duration(file.keep.as_ref(), "route.keep", faults),
             wait: duration(file.wait.as_ref(), "route.wait", faults),
             timeout: timeout.unwrap_or(Duration::from_mins(1)),
             max_request: file.max_request.as_ref().map(|it| *it.get_ref()),
             upstream: upstream(&file.upstream, faults)?,
         })
+    }
+}
+
+fn mode(value: Option<&Spanned<String>>, faults: &mut Faults<'_>) -> Mode {
+    let Some(value) = value else {
+        return Mode::InLine;
+    };
+    match value.get_ref().as_str() {
+        "in-line" => Mode::InLine,
+        "ack-first" => Mode::AckFirst,
+        other => {
+            let what = format!("{other:?} is none; the modes are in-line and ack-first");
+            faults.add(value.span(), "route.mode", what);
+            Mode::InLine
+        }
     }
 }
 

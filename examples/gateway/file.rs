@@ -43,8 +43,11 @@ pub(crate) struct Route {
     pub(crate) signature_prefix: Option<Spanned<String>>,
     /// Believes every sender.
     pub(crate) unverified: Option<Spanned<bool>>,
-    /// When the sender is answered.
+    /// When the sender is answered: `in-line`, when the upstream has; `ack-first`, when the message
+    /// is stored. Default: `in-line`.
     pub(crate) mode: Option<Spanned<String>>,
+    /// With `ack-first`: the upstream sends its replies by itself, not in its answer's body.
+    pub(crate) reply_elsewhere: Option<Spanned<bool>>,
     /// How long records are kept, such as `8days`. Default: the channel's.
     pub(crate) keep: Option<Spanned<String>>,
     /// How long a repeat waits for the first run. Default: the channel's.

@@ -21,6 +21,7 @@ mod forward;
 mod metrics;
 mod presets;
 mod proxy;
+mod route;
 mod server;
 mod upgrade;
 

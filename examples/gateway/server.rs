@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -16,18 +17,14 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
-use tower::{Layer, ServiceExt};
-use tower_idempotency::channel::ByPath;
+use tower_idempotency::BoxError;
 use tower_idempotency::store::BoxStore;
-use tower_idempotency::{BoxError, Idempotency, IdempotencyLayer, Keep, RequestBody, ResponseBody};
 
-use crate::check::{RouteSettings, Settings};
+use crate::check::Settings;
 use crate::forward::Peer;
 use crate::metrics;
-use crate::proxy::{Proxy, refusal};
-
-type Body = ResponseBody<Either<Incoming, Full<Bytes>>>;
-type Service = Idempotency<Proxy<RequestBody<Incoming>>, BoxStore, ByPath>;
+use crate::proxy::refusal;
+use crate::route::{Body, Route};
 
 pub(crate) struct Server {
     listener: TcpListener,
@@ -39,12 +36,6 @@ pub(crate) struct Server {
 /// The routes, longest path first.
 struct Routes(Vec<Route>);
 
-struct Route {
-    path: String,
-    layer: IdempotencyLayer<BoxStore, ByPath>,
-    service: Service,
-}
-
 impl Server {
     pub(crate) async fn bind(settings: Settings, store: &BoxStore) -> Result<Self, BoxError> {
         let bind = async |address: SocketAddr| {
@@ -55,7 +46,7 @@ impl Server {
             .routes
             .into_iter()
             .map(|route| Route::new(route, store.clone()))
-            .collect();
+            .collect::<Result<_, _>>()?;
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.len()));
         Ok(Self {
             listener: bind(settings.listen).await?,
@@ -88,12 +79,8 @@ impl Server {
         let ends = Instant::now() + self.drain;
         // Connections that are left then are cut; their runs go on.
         timeout(self.drain, connections.shutdown()).await.ok();
-        let mut left = 0;
-        for route in &routes.0 {
-            let time = ends.saturating_duration_since(Instant::now());
-            left += route.layer.drain(time).await;
-        }
-        left
+        let left = join_all(routes.0.iter().map(|route| route.drain(ends))).await;
+        left.into_iter().sum()
     }
 }
 
@@ -120,35 +107,6 @@ async fn accept_until(
     }
 }
 
-impl Route {
-    fn new(settings: RouteSettings, store: BoxStore) -> Self {
-        let mut layer = IdempotencyLayer::new(store, settings.channels);
-        if let Some(keep) = settings.keep {
-            layer = layer.keep(Keep::For(keep));
-        }
-        if let Some(wait) = settings.wait {
-            layer = layer.wait(wait);
-        }
-        if let Some(bytes) = settings.max_request {
-            layer = layer.max_request(bytes);
-        }
-        let proxy = Proxy::new(settings.upstream, settings.timeout);
-        Self {
-            path: settings.path,
-            service: layer.layer(proxy),
-            layer,
-        }
-    }
-
-    /// Whether a path is this route's or below it.
-    fn matches(&self, path: &str) -> bool {
-        match path.strip_prefix(&*self.path) {
-            Some(rest) => self.path.ends_with('/') || rest.is_empty() || rest.starts_with('/'),
-            None => false,
-        }
-    }
-}
-
 impl Routes {
     async fn answer(&self, request: Request<Incoming>) -> Response<Either<Body, Full<Bytes>>> {
         let path = request.uri().path();
@@ -156,10 +114,7 @@ impl Routes {
             let (head, _) = refusal(StatusCode::NOT_FOUND).into_parts();
             return Response::from_parts(head, Either::Right(Full::from("Not Found")));
         };
-        match route.service.clone().oneshot(request).await {
-            Ok(answer) => answer.map(Either::Left),
-            Err(never) => match never {},
-        }
+        route.answer(request).await.map(Either::Left)
     }
 }
 
@@ -186,8 +141,8 @@ async fn serve_metrics(listener: TcpListener, routes: Arc<Routes>) {
     while let Ok((stream, _)) = listener.accept().await {
         let routes = Arc::clone(&routes);
         let answer = service_fn(move |_| {
-            let counts = routes.0.iter().map(|it| (&*it.path, it.layer.counts()));
-            let text = metrics::text(&counts.collect::<Vec<_>>());
+            let told = routes.0.iter().map(|route| (&*route.path, route.told()));
+            let text = metrics::text(&told.collect::<Vec<_>>());
             async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(text))) }
         });
         let connection = hyper::server::conn::http1::Builder::new()

@@ -48,7 +48,7 @@ async fn every_fault_of_a_file_is_told_at_once() {
 path = "x"
 upstream = "https://a"
 channel = "whatsap"
-mode = "ack-first"
+mode = "ack-last"
 keep = "8 dayz"
 [[route]]
 path = "/x"
@@ -71,7 +71,7 @@ scope = { header = "x-user" }
         "3:8: route.path: must begin with /",
         "4:12: route.upstream: https is not supported",
         "5:11: route.channel: \"whatsap\" is none of idempotency-key, whatsapp",
-        "6:8: route.mode: ack-first is not available yet",
+        "6:8: route.mode: \"ack-last\" is none; the modes are in-line and ack-first",
         "7:8: route.keep: is no time such as 30s or 8days",
         "8:1: route.scope: is missing",
         "10:12: route.upstream: has a path",

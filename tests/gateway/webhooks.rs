@@ -1,9 +1,11 @@
 //! Each message reaches the upstream once.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use reqwest::StatusCode;
+use tokio::time::sleep;
 
 use crate::fixtures::{DELIVERIES, TEXT, messages};
 use crate::gateway::Gateway;
@@ -158,4 +160,55 @@ async fn the_counts_are_told_by_route() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in {text}");
     }
+}
+
+/// Ack first: the sender has its answer while the upstream is busy, or down; the upstream gets each
+/// message by itself, again until it succeeds, and not again after a restart of the gateway.
+#[tokio::test]
+async fn a_route_can_acknowledge_first() {
+    let upstream = Upstream::start().await;
+    let route = format!(
+        r#"
+        [[route]]
+        path = "/shop"
+        upstream = "http://{}"
+        json_path = "$.events[*].id"
+        name = "shop"
+        unverified = true
+        mode = "ack-first"
+        "#,
+        upstream.address
+    );
+    let gateway = Gateway::with(&route).await;
+    let post = async |gateway: &Gateway, body: &str| {
+        let request = reqwest::Client::new().post(gateway.url("/shop/hook"));
+        let answer = request.body(body.to_owned()).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(answer.text().await.unwrap(), "");
+    };
+    let address = upstream.address;
+    drop(upstream);
+    post(&gateway, r#"{"events": [{"id": 1}, {"id": 2}]}"#).await;
+    post(&gateway, r#"{"events": [{"id": 2}, {"id": 3}]}"#).await;
+    let upstream = Upstream::start_at(address.port()).await;
+    while upstream.seen().await.len() < 3 {
+        sleep(Duration::from_millis(50)).await;
+    }
+    gateway.terminate().await;
+    let (status, folder) = gateway.ended().await;
+    assert!(status.success());
+    let gateway = Gateway::again(folder).await;
+    post(&gateway, r#"{"events": [{"id": 1}, {"id": 2}, {"id": 3}]}"#).await;
+    let url = format!("http://{}/metrics", gateway.metrics);
+    let text = reqwest::get(url).await.unwrap().text().await.unwrap();
+    let line = "inbox_repeats_of_done_total{route=\"/shop\"} 3";
+    assert!(text.lines().any(|it| it == line), "{text}");
+    let seen = upstream.seen().await;
+    let bodies: BTreeSet<&str> = seen.iter().map(|it| it.body.as_str()).collect();
+    let alone = [
+        r#"{"events": [ {"id": 3}]}"#,
+        r#"{"events": [ {"id": 2}]}"#,
+        r#"{"events": [{"id": 1} ]}"#,
+    ];
+    assert_eq!((bodies, seen.len()), (BTreeSet::from(alone), 3));
 }
