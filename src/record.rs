@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::Error;
 
@@ -128,7 +128,9 @@ impl Record {
     /// # Errors
     /// Only if memory runs out while writing.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        postcard::to_extend(&Wire::of(self), vec![VERSION])
+        let mut bytes = Vec::with_capacity(self.size() + ROOM);
+        bytes.push(VERSION);
+        postcard::to_extend(&Wire::of(self), bytes)
             .map_err(|e| Error::corrupt("a record could not be written").because(e))
     }
 
@@ -149,6 +151,9 @@ impl Record {
 
 const VERSION: u8 = 1;
 
+/// For what stands around the bytes of headers and body.
+const ROOM: usize = 64;
+
 /// The stored form. Its field order is the format: new fields need a new version.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
@@ -164,13 +169,25 @@ pub(crate) type Fields<'a> = Vec<(&'a str, &'a [u8])>;
 enum WirePayload<'a> {
     Whole {
         #[serde(borrow)]
-        frames: Vec<&'a [u8]>,
+        frames: Vec<Frame<'a>>,
         #[serde(borrow)]
         trailers: Option<Fields<'a>>,
         sized: bool,
     },
     TooLarge,
     Forgotten,
+}
+
+/// Written as a whole: serde takes a slice for a list, and goes through it byte by byte. The format
+/// is the same.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Frame<'a>(#[serde(borrow)] &'a [u8]);
+
+impl Serialize for Frame<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
 }
 
 impl<'a> Wire<'a> {
@@ -180,7 +197,7 @@ impl<'a> Wire<'a> {
             headers: fields_of(&record.headers),
             payload: match &record.payload {
                 Payload::Whole(whole) => WirePayload::Whole {
-                    frames: whole.frames.iter().map(AsRef::as_ref).collect(),
+                    frames: whole.frames.iter().map(|frame| Frame(frame)).collect(),
                     trailers: whole.trailers.as_ref().map(fields_of),
                     sized: whole.sized,
                 },
@@ -200,7 +217,7 @@ impl<'a> Wire<'a> {
                     trailers,
                     sized,
                 } => Payload::Whole(Whole {
-                    frames: frames.into_iter().map(Bytes::copy_from_slice).collect(),
+                    frames: frames.iter().map(|f| Bytes::copy_from_slice(f.0)).collect(),
                     trailers: match trailers {
                         Some(fields) => Some(header_map(fields)?),
                         None => None,

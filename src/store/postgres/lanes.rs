@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::error::Error;
@@ -42,6 +43,9 @@ pub(super) type Answer<J> = Result<<J as Job>::Answer, Error>;
 /// A call that finds nothing in flight is sent at once, by its caller itself: no other task, no
 /// timer. Calls that come meanwhile wait in line, and when a statement has ended they go together
 /// in the next one, which a task of its own sends. That task ends when nobody waits.
+///
+/// Calls come in crowds: those that one statement answered make their next call together. So the
+/// first of a crowd lets the others come before it is sent, and goes with them.
 pub(super) struct Lanes<J: Job> {
     shared: Arc<Shared<J>>,
 }
@@ -56,6 +60,8 @@ struct State<J: Job> {
     line: VecDeque<Waiting<J>>,
     running: Vec<Instant>,
     pace: Pace,
+    /// Whether the last statement served several calls.
+    crowded: bool,
 }
 
 struct Waiting<J: Job> {
@@ -69,6 +75,8 @@ const ROOM: usize = 256;
 /// How a call enters.
 enum Entry<J: Job> {
     Alone(J::Call, Turn<J>),
+    /// As alone, but others may come at this very moment.
+    Crowd(J::Call, Turn<J>),
     InLine(oneshot::Receiver<Answer<J>>),
 }
 
@@ -82,6 +90,7 @@ impl<J: Job> Lanes<J> {
                     line: VecDeque::new(),
                     running: Vec::new(),
                     pace: Pace::new(most),
+                    crowded: false,
                 }),
             }),
         }
@@ -93,8 +102,15 @@ impl<J: Job> Lanes<J> {
     /// closed. Dropped while it is sent together with others, it is served with them.
     pub(super) async fn ask(&self, call: J::Call) -> Answer<J> {
         let shared = &self.shared;
-        match shared.enter(call) {
-            Entry::Alone(call, turn) => {
+        let entry = match shared.enter(call) {
+            Entry::Crowd(call, turn) => {
+                yield_now().await;
+                turn.with_others(call)
+            }
+            entry @ (Entry::Alone(..) | Entry::InLine(_)) => entry,
+        };
+        match entry {
+            Entry::Alone(call, turn) | Entry::Crowd(call, turn) => {
                 let answer = shared.within_limit(shared.serve_one(&call)).await;
                 drop(turn);
                 answer?
@@ -113,7 +129,11 @@ impl<J: Job> Shared<J> {
         let may_begin = state.pace.allows_beside(state.running.iter().copied());
         if may_begin && state.line.is_empty() {
             let turn = self.begin(&mut state);
-            return Entry::Alone(call, turn);
+            return if state.crowded {
+                Entry::Crowd(call, turn)
+            } else {
+                Entry::Alone(call, turn)
+            };
         }
         let (caller, answer) = oneshot::channel();
         state.line.push_back(Waiting { call, caller });
@@ -202,7 +222,9 @@ impl<J: Job> Shared<J> {
         let began = Instant::now();
         let (answers, effect) = self.job.serve(held, calls).await?;
         let rows = calls.iter().map(J::weight).sum();
-        self.state().pace.note(rows, began.elapsed(), effect);
+        let mut state = self.state();
+        state.pace.note(rows, began.elapsed(), effect);
+        state.crowded = calls.len() > 1;
         Ok(answers)
     }
 
@@ -243,6 +265,20 @@ struct Gathered<J: Job> {
 }
 
 impl<J: Job> Turn<J> {
+    /// Puts the caller's own call before those that came meanwhile, if any came.
+    fn with_others(self, call: J::Call) -> Entry<J> {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state();
+        if state.line.is_empty() {
+            return Entry::Alone(call, self);
+        }
+        let (caller, answer) = oneshot::channel();
+        state.line.push_front(Waiting { call, caller });
+        drop(state);
+        self.hand_over();
+        Entry::InLine(answer)
+    }
+
     /// A task serves those in line from now on, and ends when nobody waits.
     fn hand_over(mut self) {
         self.holder = Holder::Task;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Pace {
     most: usize,
-    /// What writing statements take beyond their rows, smoothed.
+    /// What the quicker ones of the writing statements take beyond their rows, smoothed.
     wait: Duration,
     /// How many of the last statements only read, in 256ths, smoothed.
     reading: u32,
@@ -55,7 +55,13 @@ impl Pace {
         self.reading = self.reading * 7 / 8;
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let wait = took.saturating_sub(PER_ROW.saturating_mul(rows));
-        self.wait = (self.wait * 7 + wait.min(STUCK)) / 8;
+        let wait = wait.min(STUCK);
+        // A slow flush holds up every statement, a busy processor only some: the quick ones tell.
+        self.wait = if wait < self.wait {
+            (self.wait * 3 + wait) / 4
+        } else {
+            (self.wait * 31 + wait) / 32
+        };
     }
 
     /// Whether one more may begin, beside those that began at these moments.
@@ -105,6 +111,15 @@ mod tests {
         let mut pace = after(Duration::from_micros(300), 1);
         pace.note(1, Duration::from_millis(4), Effect::Written);
         assert_eq!(allowed(&pace), 1);
+    }
+
+    #[test]
+    fn a_busy_processor_does_not_make_a_disk_slow() {
+        let mut pace = after(Duration::from_micros(300), 1);
+        for took in [500, 2500, 600, 4000].repeat(20) {
+            pace.note(4, Duration::from_micros(took), Effect::Written);
+            assert_eq!(allowed(&pace), 1);
+        }
     }
 
     #[test]

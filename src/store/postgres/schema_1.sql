@@ -109,7 +109,7 @@ CREATE FUNCTION idempotency_stand(a_key uuid, a_nonce uuid) RETURNS TABLE (
 ) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
-    SELECT t.key, t.state = 'done',
+    RETURN QUERY SELECT t.key, t.state = 'done',
         CASE t.state
         WHEN 'done' THEN
             coalesce(t.expires, t.done_at + t.idle * interval '1 ms') <= clock_timestamp()
@@ -117,11 +117,7 @@ BEGIN
         t.nonce, t.token, t.attempt,
         (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
         t.fingerprint, t.record
-    FROM idempotency t WHERE t.key = a_key
-    INTO key, done, free, nonce, token, attempt, remaining, fingerprint, record;
-    IF FOUND THEN
-        RETURN NEXT;
-    END IF;
+    FROM idempotency t WHERE t.key = a_key;
 END $$;
 
 -- Makes a row of each key that has none, and answers how every key stands, as idempotency_stand
