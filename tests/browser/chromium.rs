@@ -1,5 +1,6 @@
 //! A headless Chromium with a profile of its own, that ends with the test whatever happens.
 
+use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::{Command as Blocking, Stdio};
 use std::time::Duration;
@@ -57,7 +58,12 @@ impl Chromium {
         if !installed("chromedriver") || !installed("chromium") {
             let required = std::env::var("BROWSER").is_ok_and(|it| it == "required");
             assert!(!required, "chromium and chromedriver are required");
-            eprintln!("SKIPPED: chromium or chromedriver is not installed; nothing was shown");
+            // Not by `eprintln`, which is heard only when a test fails.
+            writeln!(
+                stderr(),
+                "SKIPPED: chromium or chromedriver is not installed"
+            )
+            .unwrap();
             return None;
         }
         let profile = tempfile::tempdir().unwrap();
