@@ -59,11 +59,9 @@ impl Chromium {
             let required = std::env::var("BROWSER").is_ok_and(|it| it == "required");
             assert!(!required, "chromium and chromedriver are required");
             // Not by `eprintln`, which is heard only when a test fails.
-            writeln!(
-                stderr(),
-                "SKIPPED: chromium or chromedriver is not installed"
-            )
-            .unwrap();
+            let said = b"SKIPPED: chromium or chromedriver is not installed
+";
+            stderr().write_all(said).unwrap();
             return None;
         }
         let profile = tempfile::tempdir().unwrap();
