@@ -110,7 +110,8 @@ async fn size(options: &Options) {
     for _ in 0..STEPS {
         let task = Task {
             senders: 256,
-            ..task(&server, By::Store, options.time * 2)
+            // Long enough for the store's own vacuum to come more than once.
+            ..task(&server, By::Store, options.time * 8)
         };
         let shown = measured(&server, &[task]).await;
         handled += shown.count();
