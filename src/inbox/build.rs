@@ -13,7 +13,7 @@ use crate::detach::Detached;
 use crate::error::Error;
 use crate::flow::context::Context;
 use crate::inbox::counts::Counters;
-use crate::inbox::decide::{Backoff, Loss, Plan, Replies, check};
+use crate::inbox::decide::{Backoff, Loss, Plan, Replies, Requests, check};
 use crate::inbox::front::Front;
 use crate::inbox::letters::Letters;
 use crate::inbox::room::Room;
@@ -94,6 +94,12 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
     /// repeating. A message that is not done keeps its key however long it takes.
     pub fn keep(self, keep: Keep) -> Self {
         self.plan(|plan| plan.keep = Some(keep))
+    }
+
+    /// The raw request of a message that is done stays with its key, to be read by
+    /// [`Letters::kept`]. Default: it goes, and the key stays.
+    pub fn keep_requests(self) -> Self {
+        self.plan(|plan| plan.requests = Requests::Stay)
     }
 
     /// How often the worker looks for messages that other processes left, or whose time has come.

@@ -23,6 +23,7 @@ pub(crate) struct Plan {
     pub(crate) backoff: Backoff,
     pub(crate) behind: Behind,
     pub(crate) keep: Option<Keep>,
+    pub(crate) requests: Requests,
     pub(crate) look_every: Duration,
     pub(crate) stop_limit: Duration,
     pub(crate) left_out: Vec<HeaderName>,
@@ -35,6 +36,14 @@ pub(crate) struct Plan {
 pub(crate) struct Backoff {
     pub(crate) first: Duration,
     pub(crate) longest: Duration,
+}
+
+/// What becomes of the request of a message that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requests {
+    Go,
+    /// It stays with its key.
+    Stay,
 }
 
 /// Where the reply to a message goes.
@@ -66,6 +75,7 @@ impl Default for Plan {
             },
             behind: Behind::Wait,
             keep: None,
+            requests: Requests::Go,
             look_every: Duration::from_millis(500),
             stop_limit: Duration::from_secs(20),
             left_out: Vec::new(),
@@ -138,6 +148,7 @@ fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
 /// How a message ends after an attempt. `jitter` from 0 to 1.
 pub(crate) fn ended(plan: &Plan, attempt: u32, came: Came, jitter: f64) -> Ended {
     match came {
+        Came::Handled if plan.requests == Requests::Stay => Ended::Kept,
         Came::Handled => Ended::Done,
         Came::Refused { fault } => Ended::Dead { attempt, fault },
         Came::Failed { fault, .. } if attempt >= plan.attempts => Ended::Dead { attempt, fault },

@@ -8,6 +8,7 @@ use http::request::Parts;
 use crate::delivery::Delivery;
 use crate::error::Error;
 use crate::inbox::raw::RawRequest;
+use crate::key::Key;
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::Waiting;
@@ -80,6 +81,16 @@ impl<Q: Queue> Letters<Q> {
     pub async fn dead(&self, after: Option<Death>, limit: usize) -> Result<Vec<Letter>, Error> {
         let dead = self.store.dead(after, limit).await?;
         Ok(dead.into_iter().map(of_dead).collect())
+    }
+
+    /// The request of a message that is done, where the inbox
+    /// [keeps](crate::inbox::Inbox::keep_requests) them and its key has not gone yet.
+    ///
+    /// # Errors
+    /// If the store cannot tell, or the request cannot be read.
+    pub async fn kept(&self, key: &Key) -> Result<Option<Stored>, Error> {
+        let raw = self.store.kept(key).await?;
+        raw.as_ref().map(stored).transpose()
     }
 
     /// Undoes one death: the message is handled again, behind those that wait, with all its

@@ -141,7 +141,7 @@ fn cut(message: &Waiting) -> Ended {
 
 fn count<Q: Queue, C: Channel>(shared: &Shared<Q, C>, ended: &Ended) {
     match ended {
-        Ended::Done => shared.counters.handled.one(),
+        Ended::Done | Ended::Kept => shared.counters.handled.one(),
         Ended::Later { .. } => shared.counters.failed.one(),
         Ended::Dead { .. } => shared.counters.died.one(),
     }

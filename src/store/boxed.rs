@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 use crate::error::Error;
@@ -103,6 +104,10 @@ impl Queue for BoxStore {
         self.inner.report(reports).await
     }
 
+    async fn kept(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        self.inner.kept(key).await
+    }
+
     async fn backlog(&self) -> Result<Backlog, Error> {
         self.inner.backlog().await
     }
@@ -146,6 +151,7 @@ trait Dyn: Send + Sync {
         lease: Duration,
     ) -> Answer<'a, Vec<Standing>>;
     fn report<'a>(&'a self, reports: &'a [Report]) -> Answer<'a, Vec<Onward>>;
+    fn kept<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>>;
     fn backlog(&self) -> Answer<'_, Backlog>;
     fn waiting(&self, limit: usize) -> Answer<'_, Vec<Waiting>>;
     fn dead(&self, after: Option<Death>, limit: usize) -> Answer<'_, Vec<DeadLetter>>;
@@ -210,6 +216,10 @@ impl<S: Queue> Dyn for S {
 
     fn report<'a>(&'a self, reports: &'a [Report]) -> Answer<'a, Vec<Onward>> {
         Box::pin(Queue::report(self, reports))
+    }
+
+    fn kept<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Bytes>> {
+        Box::pin(Queue::kept(self, key))
     }
 
     fn backlog(&self) -> Answer<'_, Backlog> {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use tower_idempotency::Key;
+use tower_idempotency::inbox::Inbox;
 use tower_idempotency::store::Death;
 
-use crate::world::World;
+use crate::world::{World, batch};
 
 /// Row 47: attempts spent, the message is dead, with its last fault; the next one goes on.
 #[tokio::test(start_paused = true)]
@@ -98,4 +100,19 @@ async fn what_waits_is_listed() {
     assert_eq!(ids, ["slow-1", "slow-2"]);
     let backlog = world.letters().backlog().await.unwrap();
     assert_eq!((backlog.waiting, backlog.lines, backlog.dead), (2, 1, 0));
+}
+
+/// The requests of done messages can be kept.
+#[tokio::test(start_paused = true)]
+async fn requests_can_be_kept() {
+    let key = Key::new("hook", "", &["ok-1"]);
+    let (keeping, other) = (World::with(Inbox::keep_requests), World::new());
+    for world in [&keeping, &other] {
+        world.deliver("a", "ok-1").await;
+        world.drained().await;
+    }
+    let kept = keeping.letters().kept(&key).await.unwrap().unwrap();
+    assert_eq!(kept.head.uri, "/hook?x=1");
+    assert_eq!(kept.body, batch(&[("a", "ok-1")]).to_string());
+    assert!(other.letters().kept(&key).await.unwrap().is_none());
 }

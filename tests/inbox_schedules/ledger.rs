@@ -274,7 +274,7 @@ impl Ledger {
             return self.breaks("a message ends that was not accepted");
         };
         match ended {
-            Ended::Done => {
+            Ended::Done | Ended::Kept => {
                 if !self.handled.contains(&(message, hold.token)) {
                     self.breaks(format_args!(
                         "message {message} is done and was not handled"

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tower_idempotency::store::{
     Accepted, Arrival, Backlog, Claim, DeadLetter, Death, Hold, MemoryStore, Onward, Queue, Report,
     Settled, Settlement, Sight, Standing, Store, Turn, TurnHold, Verdict, Waiting,
@@ -72,6 +73,10 @@ impl Queue for BadLine {
         let reports = reports.to_vec();
         let apply = move |ledger: &mut Ledger, store: &_| ledger.report(store, &reports);
         self.call("a report", apply).await
+    }
+
+    async fn kept(&self, _: &Key) -> Result<Option<Bytes>, Error> {
+        unused()
     }
 
     async fn backlog(&self) -> Result<Backlog, Error> {

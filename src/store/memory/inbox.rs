@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::key::{Conversation, Key};
+use bytes::Bytes;
+
+use crate::key::Key;
 use crate::record::Keep;
 use crate::store::contract::{Standing, Token};
 use crate::store::memory::line::{LineRow, Message, waiting};
@@ -20,38 +22,40 @@ pub(super) struct Inbox(Mutex<Rows>);
 /// Everything that the inbox keeps.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    seen: HashMap<Key, Seen>,
+    pub(super) seen: HashMap<Key, Seen>,
     /// When the retention of a key ends, at the earliest.
-    ends: BTreeSet<(Moment, Key)>,
-    lives: HashMap<Line, Life>,
-    lines: HashMap<Line, LineRow>,
+    pub(super) ends: BTreeSet<(Moment, Key)>,
+    pub(super) lives: HashMap<Line, Life>,
+    pub(super) lines: HashMap<Line, LineRow>,
     due: BTreeSet<(Moment, Line)>,
-    dead: BTreeMap<Death, Dead>,
+    pub(super) dead: BTreeMap<Death, Dead>,
     places: i64,
     deaths: i64,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// A key that was accepted.
 #[derive(Debug)]
-struct Seen {
-    line: Line,
-    stage: Stage,
-    ends: Moment,
-    idle: Option<Duration>,
+pub(super) struct Seen {
+    pub(super) line: Line,
+    pub(super) stage: Stage,
+    pub(super) ends: Moment,
+    pub(super) idle: Option<Duration>,
+    /// The request of a message that is done, where it is kept.
+    pub(super) raw: Option<Bytes>,
 }
 
 /// A conversation that has keys.
 #[derive(Debug)]
-struct Life {
-    heard: Moment,
-    keys: usize,
+pub(super) struct Life {
+    pub(super) heard: Moment,
+    pub(super) keys: usize,
 }
 
 #[derive(Debug)]
-struct Dead {
-    line: Line,
-    message: Message,
+pub(super) struct Dead {
+    pub(super) line: Line,
+    pub(super) message: Message,
     attempts: u32,
     fault: String,
     died_at: SystemTime,
@@ -118,6 +122,7 @@ impl Rows {
             stage: Stage::Waiting,
             ends,
             idle,
+            raw: None,
         };
         let known = self.lives.entry(line).or_insert(Life {
             heard: now,
@@ -135,7 +140,12 @@ impl Rows {
     }
 
     /// Changes a line's row, which is made if need be and goes when it is over.
-    fn change<T>(&mut self, line: Line, now: Moment, change: impl FnOnce(&mut LineRow) -> T) -> T {
+    pub(super) fn change<T>(
+        &mut self,
+        line: Line,
+        now: Moment,
+        change: impl FnOnce(&mut LineRow) -> T,
+    ) -> T {
         let row = self.lines.entry(line).or_insert_with(|| LineRow::new(now));
         self.due.remove(&(row.due(), line));
         let answer = change(row);
@@ -212,6 +222,12 @@ impl Rows {
                     self.leave(&message, Stage::Done);
                 }
             }
+            Ended::Kept => {
+                let message = self.change(line, now, |row| row.remove(place));
+                if let Some(message) = message {
+                    self.stay(message);
+                }
+            }
             Ended::Later {
                 after,
                 attempt,
@@ -233,9 +249,21 @@ impl Rows {
     }
 
     /// A message leaves its line for good.
-    fn leave(&mut self, message: &Message, stage: Stage) {
+    pub(super) fn leave(&mut self, message: &Message, stage: Stage) {
         self.bytes -= message.raw.len();
         self.set_stage(&message.key, stage);
+    }
+
+    /// A message leaves its line, and its request stays with its key.
+    fn stay(&mut self, message: Message) {
+        if let Some(seen) = self.seen.get_mut(&message.key) {
+            seen.stage = Stage::Done;
+            seen.raw = Some(message.raw);
+        }
+    }
+
+    pub(super) fn kept(&self, key: &Key) -> Option<Bytes> {
+        self.seen.get(key)?.raw.clone()
     }
 
     fn set_stage(&mut self, key: &Key, stage: Stage) {
@@ -311,81 +339,7 @@ impl Rows {
         self.leave(&dead.message, Stage::Done);
         1
     }
-
-    /// The messages of a conversation go, waiting and dead ones; their keys stay.
-    pub(super) fn forget(&mut self, conversation: &Conversation, now: Moment) -> u64 {
-        let line = Line::of_conversation(conversation);
-        let mut gone = Vec::new();
-        if self.lines.contains_key(&line) {
-            gone = self.change(line, now, LineRow::clear);
-        }
-        let dead = self.dead.extract_if(.., |_, dead| dead.line == line);
-        gone.extend(dead.map(|(_, dead)| dead.message));
-        for message in &gone {
-            self.leave(message, Stage::Done);
-        }
-        number(gone.len())
-    }
-
-    pub(super) fn close(&mut self, conversation: &Conversation, now: Moment) {
-        if let Some(life) = self.lives.get_mut(&Line::of_conversation(conversation)) {
-            life.heard = now;
-        }
-    }
-
-    /// Removes up to `limit` keys of done messages whose retention has ended.
-    pub(super) fn sweep(&mut self, limit: usize, now: Moment) -> u64 {
-        let over = self.ends.iter().take_while(|(at, _)| *at <= now);
-        let over: Vec<Key> = over.take(limit).map(|(_, key)| key.clone()).collect();
-        let mut swept = 0;
-        for key in over {
-            if self.has_ended(&key, now) {
-                self.remove_key(&key);
-                swept += 1;
-            } else {
-                self.put_off_end(&key, now);
-            }
-        }
-        swept
-    }
-
-    /// Looks at the key again when its conversation may be over by what is known now.
-    fn put_off_end(&mut self, key: &Key, now: Moment) {
-        let Some(seen) = self.seen.get_mut(key) else {
-            return;
-        };
-        self.ends.remove(&(seen.ends, key.clone()));
-        let heard = self.lives.get(&seen.line).map_or(now, |life| life.heard);
-        let by_life = seen.idle.map_or(now, |idle| heard.plus(idle));
-        seen.ends = by_life.max(now.plus(LOOK_AGAIN));
-        self.ends.insert((seen.ends, key.clone()));
-    }
-
-    fn has_ended(&self, key: &Key, now: Moment) -> bool {
-        let Some(seen) = self.seen.get(key) else {
-            return true;
-        };
-        let heard = self.lives.get(&seen.line).map(|life| life.heard);
-        let life = heard.zip(seen.idle).map(|(heard, idle)| heard.plus(idle));
-        seen.stage == Stage::Done && seen.ends <= now && life.is_none_or(|end| end <= now)
-    }
-
-    fn remove_key(&mut self, key: &Key) {
-        let Some(seen) = self.seen.remove(key) else {
-            return;
-        };
-        self.ends.remove(&(seen.ends, key.clone()));
-        if let Some(life) = self.lives.get_mut(&seen.line) {
-            life.keys -= 1;
-            if life.keys == 0 {
-                self.lives.remove(&seen.line);
-            }
-        }
-    }
 }
-
-/// When a key is looked at again whose message is not done yet.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 #[expect(
     clippy::disallowed_methods,
@@ -395,6 +349,6 @@ fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-fn number(count: usize) -> u64 {
+pub(super) fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -9,6 +9,7 @@ mod life;
 mod line;
 mod locked;
 mod moment;
+mod retention;
 mod row;
 mod shard;
 pub(crate) mod store;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::error::Error;
 use crate::key::{Conversation, Key};
 use crate::store::contract::{
@@ -173,6 +175,10 @@ impl Queue for MemoryStore {
             .iter()
             .map(|report| rows.report(report, now))
             .collect())
+    }
+
+    async fn kept(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        Ok(self.inbox.rows().kept(key))
     }
 
     async fn backlog(&self) -> Result<Backlog, Error> {

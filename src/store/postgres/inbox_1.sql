@@ -74,6 +74,14 @@ CREATE TABLE idempotency_message (
 );
 ALTER TABLE idempotency_message ALTER COLUMN raw SET STORAGE EXTERNAL;
 
+-- The requests of done messages, where they are kept; each goes with its row of `idempotency_seen`.
+CREATE TABLE idempotency_kept (
+    key uuid PRIMARY KEY,
+    line uuid NOT NULL,
+    raw bytea NOT NULL
+);
+CREATE INDEX ON idempotency_kept (line);
+
 -- One row per message that is not handled again, unless it is redriven.
 CREATE TABLE idempotency_dead (
     death bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
@@ -162,6 +170,7 @@ BEGIN
                 AND (SELECT t.stage FROM idempotency_stage(ARRAY[s.key], moment) t) IS NULL
                 RETURNING s.key
             ) SELECT array_agg(r.key) INTO gone FROM removed r;
+            DELETE FROM idempotency_kept k WHERE k.key = ANY (gone);
             open := open || gone;
         END IF;
         fresh := open;
@@ -319,7 +328,7 @@ END $$;
 -- for, and without a place the turns that are not the caller's: for them nothing is changed. A turn
 -- that was to read on and got nothing has ended.
 --
--- `ends`: done, later, dead, or nothing. `passes`: others may pass a message that is for later.
+-- `ends`: done, kept, later, dead, or nothing. `passes`: others may pass a message that is for later.
 -- `reads`: how many messages to read on; 0 ends the turn; nothing: it goes on as it is. `leases`:
 -- to extend turns, and do nothing else. The caller sorts by line; only the last of several for one
 -- turn may end it.
@@ -386,6 +395,17 @@ BEGIN
     END IF;
     DELETE FROM idempotency_message m USING unnest(lines, places, ends) AS a (line, place, ended)
     WHERE m.line = ANY (ARRAY[a.line]) AND m.place = ANY (ARRAY[a.place]) AND a.ended = 'done';
+    IF 'kept' = ANY (ends) THEN
+        WITH done AS (
+            DELETE FROM idempotency_message m
+            USING unnest(lines, places, ends) AS a (line, place, ended)
+            WHERE m.line = ANY (ARRAY[a.line]) AND m.place = ANY (ARRAY[a.place])
+                AND a.ended = 'kept'
+            RETURNING m.key, m.line, m.raw
+        ) INSERT INTO idempotency_kept (key, line, raw)
+        SELECT d.key, d.line, d.raw FROM done d
+        ON CONFLICT (key) DO NOTHING;
+    END IF;
     IF 'dead' = ANY (ends) THEN
         WITH died AS (
             DELETE FROM idempotency_message m
@@ -506,7 +526,7 @@ BEGIN
     RETURN buried;
 END $$;
 
--- Drops the messages of a line, waiting and dead ones; answers how many. A turn stays.
+-- Drops the messages of a line: waiting, dead and kept ones; answers how many. A turn stays.
 CREATE FUNCTION idempotency_drop(whose uuid) RETURNS bigint
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
 SET lock_timeout = '2s'
@@ -514,6 +534,7 @@ AS $$
 DECLARE
     waiting bigint;
     dead bigint;
+    kept bigint;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
@@ -526,7 +547,9 @@ BEGIN
     PERFORM FROM idempotency_dead d WHERE d.line = whose ORDER BY d.death FOR UPDATE;
     DELETE FROM idempotency_dead d WHERE d.line = whose;
     GET DIAGNOSTICS dead = ROW_COUNT;
-    RETURN waiting + dead;
+    DELETE FROM idempotency_kept k WHERE k.line = whose;
+    GET DIAGNOSTICS kept = ROW_COUNT;
+    RETURN waiting + dead + kept;
 END $$;
 
 -- Removes up to `most` keys of done messages whose retention has ended, and puts off those whose
@@ -552,6 +575,8 @@ BEGIN
         AND (SELECT true FROM idempotency_life l
             WHERE s.idle IS NOT NULL AND l.line = s.line AND l.expires > moment LIMIT 1) IS NULL;
     GET DIAGNOSTICS swept = ROW_COUNT;
+    DELETE FROM idempotency_kept k WHERE k.key = ANY (past) AND (
+        SELECT true FROM idempotency_seen s WHERE s.key = k.key LIMIT 1) IS NULL;
     IF swept < looked THEN
         UPDATE idempotency_seen s SET expires = coalesce(
             (SELECT l.expires FROM idempotency_life l

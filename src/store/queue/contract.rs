@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::error::Error;
+use crate::key::Key;
 use crate::store::contract::{Standing, Store};
 use crate::store::queue::arrival::{Accepted, Arrival};
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
@@ -86,6 +89,13 @@ pub trait Queue: Store {
     /// If the store cannot tell; reporting again finds out.
     fn report(&self, reports: &[Report])
     -> impl Future<Output = Result<Vec<Onward>, Error>> + Send;
+
+    /// The raw request of a message that ended as [`Kept`](crate::store::Ended::Kept), until its
+    /// key's retention ends or its conversation is forgotten.
+    ///
+    /// # Errors
+    /// If the store cannot tell.
+    fn kept(&self, key: &Key) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send;
 
     /// What waits and what is dead, in numbers.
     ///

@@ -121,6 +121,8 @@ impl Report {
 pub enum Ended {
     /// It is done: the message goes, its key stays.
     Done,
+    /// It is done: the message goes, and its raw request stays with its key.
+    Kept,
     /// It is to be handled again.
     Later {
         /// When, from now.

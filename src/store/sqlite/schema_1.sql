@@ -62,7 +62,9 @@ CREATE TABLE idempotency_inbox_keys (
     stage        TEXT    NOT NULL,
     accepted_at  INTEGER NOT NULL,
     idle         INTEGER,
-    expires_at   INTEGER NOT NULL
+    expires_at   INTEGER NOT NULL,
+    -- The request of a message that is done, where it is kept.
+    raw          BLOB
 ) STRICT;
 
 CREATE INDEX idempotency_inbox_keys_by_expiry
@@ -145,7 +147,7 @@ SELECT known.channel,
        datetime(known.accepted_at / 1000, 'unixepoch') AS accepted_at,
        datetime(line.due_at / 1000, 'unixepoch') AS due_at,
        datetime(known.expires_at / 1000, 'unixepoch') AS expires_at,
-       length(coalesce(message.raw, dead.raw)) AS raw_bytes
+       length(coalesce(message.raw, dead.raw, known.raw)) AS raw_bytes
 FROM idempotency_inbox_keys AS known
 LEFT JOIN idempotency_conversations AS conversation USING (conversation)
 LEFT JOIN idempotency_inbox_messages AS message

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::record::Keep;
 use crate::store::contract::{Claim, Nonce, Store, Verdict, Wanted};
 use crate::store::queue::arrival::{Arrival, Stage};
 use crate::store::queue::contract::Queue;
-use crate::store::queue::turn::Onward;
+use crate::store::queue::turn::{Ended, Onward};
 use crate::testing::queue::hand::{
-    LONG, SHORT, bring, conversation, dead, done, end, kept, kill, message, stage, swept, take,
-    take_one, texts,
+    LONG, SHORT, bring, conversation, dead, done, end, kept, kill, message, next, stage, swept,
+    take, take_one, texts,
 };
 use crate::testing::store::fixture::Fixture;
 
@@ -99,6 +101,47 @@ pub async fn a_run_that_ends_after_forgetting_leaves_nothing<F: Fixture<Store: Q
     assert!(store.dead(None, 10).await.unwrap().is_empty());
     bring(store, message("a", "a2")).await;
     assert_eq!(texts(&take_one(store, LONG).await.messages), ["a2"]);
+}
+
+/// The request of a message that is done can be kept, and only that.
+pub async fn a_kept_request_stays_with_its_key<F: Fixture<Store: Queue>>(fixture: F) {
+    let store = fixture.store();
+    bring(store, message("a", "a1")).await;
+    bring(store, message("a", "a2")).await;
+    let turn = take_one(store, LONG).await;
+    assert_eq!(kept_of(store, "a1").await, None);
+    for _ in 0..2 {
+        assert_eq!(texts(&next(end(store, &turn, Ended::Kept).await)), ["a2"]);
+    }
+    assert_eq!(kept_of(store, "a1").await.as_deref(), Some(&b"a1"[..]));
+    assert_eq!(kept_of(store, "a2").await, None);
+    assert_eq!(stage(store, message("a", "a1")).await, Stage::Done);
+}
+
+/// A kept request goes when its conversation is forgotten; its key still answers.
+pub async fn a_forgotten_conversations_kept_requests_go<F: Fixture<Store: Queue>>(fixture: F) {
+    let store = fixture.store();
+    bring(store, message("a", "a1")).await;
+    let turn = take_one(store, LONG).await;
+    end(store, &turn, Ended::Kept).await;
+    assert_eq!(store.forget(&conversation("a")).await.unwrap(), 1);
+    assert_eq!(kept_of(store, "a1").await, None);
+    assert_eq!(stage(store, message("a", "a1")).await, Stage::Done);
+}
+
+async fn kept_of<Q: Queue>(store: &Q, id: &str) -> Option<Bytes> {
+    store.kept(&message("a", id).key).await.unwrap()
+}
+
+/// A kept request goes with its key.
+pub async fn a_kept_request_goes_with_its_key<F: Fixture<Store: Queue>>(fixture: F) {
+    let store = fixture.store();
+    let arrival = kept("a", Keep::For(SHORT));
+    bring(store, arrival.clone()).await;
+    let turn = take_one(store, LONG).await;
+    assert_eq!(end(store, &turn, Ended::Kept).await, Onward::Ended);
+    swept(store, &arrival).await;
+    assert_eq!(store.kept(&arrival.key).await.unwrap(), None);
 }
 
 /// Claims and the inbox do not see each other's keys.

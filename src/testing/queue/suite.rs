@@ -73,6 +73,9 @@ macro_rules! queue_contract {
                 a_sweep_keeps_its_limit,
                 a_forgotten_conversations_messages_go,
                 a_run_that_ends_after_forgetting_leaves_nothing,
+                a_kept_request_stays_with_its_key,
+                a_forgotten_conversations_kept_requests_go,
+                a_kept_request_goes_with_its_key,
                 an_inbox_has_keys_of_its_own,
             }
         }

@@ -1,5 +1,6 @@
 //! What is asked seldom: by operators, for whole conversations, and by the sweeper.
 
+use bytes::Bytes;
 use tokio_postgres::types::Type;
 
 use crate::store::postgres::conversation::number;
@@ -14,6 +15,7 @@ use crate::store::queue::turn::Waiting;
 
 /// The statements of these operations, which are sent alone.
 pub(super) struct Chores {
+    kept: Statement,
     backlog: Statement,
     waiting: Statement,
     dead: Statement,
@@ -40,6 +42,7 @@ impl Chores {
             often: false,
         };
         Self {
+            kept: statement(KEPT, &[Type::UUID]),
             backlog: statement(BACKLOG, &[]),
             waiting: statement(WAITING, &[Type::INT8]),
             dead: statement(DEAD, &[Type::INT8, Type::INT8]),
@@ -49,6 +52,13 @@ impl Chores {
             close: statement(CLOSE, &[Type::UUID]),
             sweep: statement("SELECT * FROM idempotency_unsee($1)", &[Type::INT8]),
         }
+    }
+
+    pub(super) async fn kept(&self, database: &Database, key: Id) -> Result<Option<Bytes>, Fault> {
+        let rows = database.query(None, &self.kept, &[&key]).await?;
+        let raw = rows.first().map(|row| row.try_get::<_, Vec<u8>>(0));
+        let raw = raw.transpose().map_err(Fault::corrupt)?;
+        Ok(raw.map(Bytes::from))
     }
 
     pub(super) async fn backlog(&self, database: &Database) -> Result<Backlog, Fault> {
@@ -136,6 +146,8 @@ impl Chores {
 fn numbers(deaths: &[Death]) -> Vec<i64> {
     deaths.iter().map(|death| death.number()).collect()
 }
+
+const KEPT: &str = "SELECT raw FROM idempotency_kept WHERE key = $1";
 
 const BACKLOG: &str = "SELECT (SELECT count(*) FROM idempotency_message), \
     (SELECT count(*) FROM idempotency_line l \

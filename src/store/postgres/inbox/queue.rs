@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::time::sleep;
 
 use crate::error::Error;
+use crate::key::Key;
 use crate::store::contract::Standing;
+use crate::store::postgres::id::Id;
 use crate::store::postgres::inbox::accept::{AcceptCall, Coming};
 use crate::store::postgres::inbox::desk::Inbox;
 use crate::store::postgres::inbox::turns::{self, RenewCall};
@@ -61,6 +64,12 @@ impl Queue for PostgresStore {
         }
         self.inbox().tidy.note(reports.len());
         self.inbox().reports.ask(reports.to_vec()).await
+    }
+
+    async fn kept(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let inbox = self.inbox();
+        let asked = inbox.chores.kept(&inbox.database, Id::of_key(key));
+        inbox.within_limit(asked).await
     }
 
     async fn backlog(&self) -> Result<Backlog, Error> {

@@ -200,6 +200,7 @@ impl<'a> Columns<'a> {
         let (end, attempt, fault, delay, pass) = match ended {
             None => (None, None, None, None, None),
             Some(Ended::Done) => (Some("done"), None, None, None, None),
+            Some(Ended::Kept) => (Some("kept"), None, None, None, None),
             Some(Ended::Later {
                 after,
                 attempt,

@@ -11,9 +11,15 @@ use crate::store::sqlite::batch::Batch;
 use crate::store::sqlite::clock::Moment;
 use crate::store::sqlite::inbox::line;
 use crate::store::sqlite::job::{Abandoned, Work};
+use crate::store::sqlite::kept;
 
 /// Counts what waits and what is dead.
 pub(super) struct CountWork;
+
+/// Reads the request of a message that is done.
+pub(super) struct KeptWork {
+    pub(super) digest: kept::Digest,
+}
 
 /// Lists what waits.
 pub(super) struct ListWork {
@@ -60,6 +66,17 @@ impl Work for CountWork {
 fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let count: i64 = row.get(column)?;
     Ok(u64::try_from(count).unwrap_or(0))
+}
+
+impl Work for KeptWork {
+    type Answer = Option<Bytes>;
+
+    const ABANDONED: Abandoned = Abandoned::Drop;
+
+    fn perform(&self, batch: &mut Batch<'_>) -> Result<Option<Bytes>, Error> {
+        let raw = batch.row(KEPT, [self.digest], |row| row.get::<_, Option<Vec<u8>>>(0))?;
+        Ok(raw.flatten().map(Bytes::from))
+    }
 }
 
 impl Work for ListWork {
@@ -140,6 +157,9 @@ SELECT (SELECT count(*) FROM idempotency_inbox_messages),
        (SELECT count(DISTINCT line) FROM idempotency_inbox_messages),
        (SELECT count(*) FROM idempotency_inbox_dead),
        (SELECT min(received_at) FROM idempotency_inbox_messages)";
+
+const KEPT: &str = "
+SELECT raw FROM idempotency_inbox_keys WHERE key = ?1";
 
 const LIST: &str = "
 SELECT place, failures, received_at, fault, raw FROM idempotency_inbox_messages

@@ -133,9 +133,10 @@ pub(super) fn set_stage(batch: &Batch<'_>, key: &[u8], stage: Stage) -> Result<(
 pub(crate) fn forget(batch: &Batch<'_>, conversation: &[u8; 16]) -> Result<usize, Error> {
     let waiting = batch.execute(FORGET_WAITING, [conversation])?;
     let dead = batch.execute(FORGET_DEAD, [conversation])?;
+    let kept = batch.execute(FORGET_KEPT, [conversation])?;
     batch.execute(FORGET_STAGES, [conversation])?;
     batch.execute(FORGET_LINE, [conversation])?;
-    Ok(waiting + dead)
+    Ok(waiting + dead + kept)
 }
 
 const IS_THERE: &str = "
@@ -191,6 +192,9 @@ DELETE FROM idempotency_inbox_messages WHERE line = ?1";
 
 const FORGET_DEAD: &str = "
 DELETE FROM idempotency_inbox_dead WHERE line = ?1";
+
+const FORGET_KEPT: &str = "
+UPDATE idempotency_inbox_keys SET raw = NULL WHERE conversation = ?1 AND raw IS NOT NULL";
 
 const FORGET_STAGES: &str = "
 UPDATE idempotency_inbox_keys SET stage = 'done' WHERE conversation = ?1 AND stage <> 'done'";

@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::error::Error;
+use crate::key::Key;
 use crate::store::contract::Standing;
 use crate::store::queue::arrival::{Accepted, Arrival};
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::{Onward, Report, Turn, TurnHold, Waiting};
 use crate::store::sqlite::inbox::accept::AcceptWork;
-use crate::store::sqlite::inbox::letters::{BuryWork, CountWork, DeadWork, ListWork, RedriveWork};
+use crate::store::sqlite::inbox::letters::{
+    BuryWork, CountWork, DeadWork, KeptWork, ListWork, RedriveWork,
+};
 use crate::store::sqlite::inbox::report::ReportWork;
 use crate::store::sqlite::inbox::take::{RenewWork, TakeWork};
+use crate::store::sqlite::kept;
 use crate::store::sqlite::store::SqliteStore;
 
 /// Dropped while it waits, a call that takes or accepts is not done if it was not begun; what ends
@@ -55,6 +61,11 @@ impl Queue for SqliteStore {
     async fn report(&self, reports: &[Report]) -> Result<Vec<Onward>, Error> {
         let reports = reports.to_vec();
         self.ask(ReportWork { reports }).await
+    }
+
+    async fn kept(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let digest = kept::digest(key);
+        self.ask(KeptWork { digest }).await
     }
 
     async fn backlog(&self) -> Result<Backlog, Error> {

@@ -73,6 +73,10 @@ fn end(
                 line::set_stage(batch, &key, Stage::Done)?;
             }
         }
+        Ended::Kept => {
+            batch.execute(STAY, params![place.number(), line.as_bytes()])?;
+            batch.row(REMOVE, params![place.number(), line.as_bytes()], |_| Ok(()))?;
+        }
         Ended::Later {
             after,
             attempt,
@@ -114,6 +118,11 @@ fn end(
 
 const REMOVE: &str = "
 DELETE FROM idempotency_inbox_messages WHERE place = ?1 AND line = ?2 RETURNING key";
+
+const STAY: &str = "
+UPDATE idempotency_inbox_keys AS known SET stage = 'done', raw = message.raw
+FROM idempotency_inbox_messages AS message
+WHERE message.place = ?1 AND message.line = ?2 AND known.key = message.key";
 
 const PUT_OFF: &str = "
 UPDATE idempotency_inbox_messages SET failures = ?3, fault = ?4, due_at = ?5
