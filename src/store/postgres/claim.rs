@@ -92,32 +92,16 @@ impl ClaimJob {
         self.known.store(after, Ordering::Relaxed);
     }
 
-    /// One key. What is more likely comes first, and is most often all.
+    /// One key. What is more likely is tried first, which only saves work.
     async fn claim_one(&self, held: Held, key: &Key<'_>) -> Result<Stands, Fault> {
-        let found = if self.expects_rows() {
-            match self.stand(Some(held), key).await? {
-                Some(stand) => Some(stand),
-                None => self.begin(None, key).await?,
-            }
-        } else {
-            match self.begin(Some(held), key).await? {
-                Some(stand) => Some(stand),
-                None => self.stand(None, key).await?,
-            }
-        };
-        let found = found.map(|stand| (key.id, (key.nonce, stand)));
-        Ok(found.into_iter().collect())
-    }
-
-    /// Makes the key's row, if it has none.
-    async fn begin(&self, held: Option<Held>, key: &Key<'_>) -> Result<Option<Stand>, Fault> {
         let wanted = key.wanted;
         let conversation = wanted.conversation.as_ref();
+        let lease = time::to_server(key.lease);
         let statement = &self.database.statements.begin;
         let parameters: &Parameters<'_> = &[
             &key.id,
             &key.nonce,
-            &time::to_server(key.lease),
+            &if self.expects_rows() { -lease } else { lease },
             &readable(wanted.key.channel()),
             &readable(wanted.key.scope()),
             &readable(wanted.key.id()),
@@ -125,23 +109,22 @@ impl ClaimJob {
             &conversation.map(Id::of_conversation),
             &conversation.map(|c| readable(c.id())),
         ];
-        let rows = self.database.query(held, statement, parameters).await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        let token: Option<i64> = row.try_get(0).map_err(Fault::corrupt)?;
-        Ok(token.map(|token| Stand::made(token, key.nonce, (wanted, key.lease))))
-    }
-
-    /// Reads how the key stands, if it has a row.
-    async fn stand(&self, held: Option<Held>, key: &Key<'_>) -> Result<Option<Stand>, Fault> {
-        let statement = &self.database.statements.stand;
-        let parameters: &Parameters<'_> = &[&key.id, &key.nonce];
-        let rows = self.database.query(held, statement, parameters).await?;
-        match rows.first() {
-            Some(row) => Ok(Some(Stand::of(row)?.1)),
-            None => Ok(None),
+        let rows = self
+            .database
+            .query(Some(held), statement, parameters)
+            .await?;
+        let mut stands = Stands::new();
+        for row in &rows {
+            if row
+                .try_get::<_, Option<Id>>(0)
+                .map_err(Fault::corrupt)?
+                .is_some()
+            {
+                let (id, stand) = Stand::of(row)?;
+                stands.insert(id, (key.nonce, stand));
+            }
         }
+        Ok(stands)
     }
 
     async fn claim(&self, held: Held, asked: &Asked<'_>) -> Result<Stands, Fault> {

@@ -36,21 +36,7 @@ enum State {
 }
 
 impl Stand {
-    /// The row that was made for this attempt just now.
-    pub(super) fn made(token: i64, nonce: Id, (wanted, lease): (&Wanted, Duration)) -> Self {
-        Self {
-            free: false,
-            token: Token::new(token),
-            attempt: 1,
-            first: wanted.fingerprint,
-            state: State::Running {
-                nonce,
-                remaining: lease,
-            },
-        }
-    }
-
-    /// Reads a row of `_claim` or `_stand`.
+    /// Reads a row of `_claim` or `_begin`.
     pub(super) fn of(row: &Row) -> Result<(Id, Self), Fault> {
         let stand = Self {
             free: row.try_get(2).map_err(Fault::corrupt)?,

@@ -36,11 +36,10 @@ use crate::store::postgres::sweeper::{self, Sweep, Sweeper};
 /// makes the tables; what they hold can be read with psql.
 ///
 /// # Cost
-/// A claim is one round trip; ending a run is another. One more is taken by a lone claim that
-/// meets a row where most claims before it made theirs, or the other way round, and by taking over
-/// a lapsed lease. Calls that wait while a statement is in flight go together in the next, so that
-/// under load the store takes several times what it takes row by row; a lone call waits for
-/// nothing. No connection is held while a handler runs.
+/// A claim is one round trip, whatever its verdict; ending a run is another. Only taking over a
+/// lapsed lease takes one more. Calls that wait while a statement is in flight go together in the
+/// next, so that under load the store takes several times what it takes row by row; a lone call
+/// waits for nothing. No connection is held while a handler runs.
 ///
 /// # Durability
 /// The store's transactions ask for `synchronous_commit = local` where the server's setting is

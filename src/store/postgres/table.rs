@@ -27,7 +27,6 @@ pub(super) struct Statement {
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) begin: Statement,
-    pub(super) stand: Statement,
     pub(super) claim: Statement,
     pub(super) take: Statement,
     pub(super) end: Statement,
@@ -99,7 +98,6 @@ impl Table {
         };
         Statements {
             begin: call("_begin", &BEGIN),
-            stand: call("_stand", &STAND),
             claim: call("_claim", &CLAIM),
             take: call("_take", &TAKE),
             end: call("_end", &END),
@@ -142,8 +140,6 @@ const BEGIN: [Type; 9] = [
     Type::UUID,
     Type::TEXT,
 ];
-
-const STAND: [Type; 2] = [Type::UUID, Type::UUID];
 
 const CLAIM: [Type; 12] = [
     Type::UUID_ARRAY,
@@ -244,7 +240,6 @@ mod tests {
     fn no_two_calls_have_the_same_number_of_parameters() {
         let Statements {
             begin,
-            stand,
             claim,
             take,
             end,
@@ -256,10 +251,10 @@ mod tests {
             report,
         } = Table::default().statements();
         let all = [
-            begin, stand, claim, take, end, settle, renew, look, accept, turn, report,
+            begin, claim, take, end, settle, renew, look, accept, turn, report,
         ];
         let mut counts = all.map(|call| call.types.len());
         counts.sort_unstable();
-        assert_eq!(counts, [1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(counts, [1, 3, 4, 5, 7, 8, 9, 10, 11, 12]);
     }
 }
