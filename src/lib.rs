@@ -45,6 +45,9 @@
 //! # }
 //! ```
 //!
+//! Where the handler takes longer than the sender waits, [`inbox`] stores the message, answers, and
+//! runs the handler from a queue.
+//!
 //! # The way of a request
 //!
 //! | step | does | leaves early with |
@@ -69,7 +72,9 @@
 //! 4. After a caller was given a success, no run is started for that key while its row lives.
 //! 5. If faults stop and the sender repeats, the key ends done: no key is stuck for longer than a
 //!    lease.
-//! 6. A 2xx to a webhook means that every message in it is done.
+//! 6. A 2xx to a webhook means that every message in it is done, or durably stored by an inbox.
+//! 7. Ack first: what was answered 2xx was committed first; it is handled until it is done or dead;
+//!    in a conversation one at a time, in the order of acceptance.
 //!
 //! # What is not
 //!

@@ -160,6 +160,8 @@ pub(super) async fn swept<S: Store>(store: &S, key: &Key) {
         is_absent(store, key).await.then_some(())
     })
     .await;
+    // Its time may have come between the sweep and the look.
+    store.sweep(100).await.unwrap();
 }
 
 /// Asks until there is an answer.
