@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::header::EXPECT;
 use http::{Method, Request, Response};
 use http_body::Body;
 use tower_service::Service;
@@ -84,7 +85,10 @@ where
                 context.counters.refused.one();
                 let problem = Problem::refused(&refusal);
                 let response = context.asked(&head).problem(&problem);
-                context.detached.drain_body(Box::pin(body));
+                // Who waits to be told to go on is told not to.
+                if !head.headers.contains_key(EXPECT) {
+                    context.detached.drain_body(Box::pin(body));
+                }
                 ResponseFuture::refused(response)
             }
         }

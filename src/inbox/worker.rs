@@ -107,7 +107,7 @@ impl<Svc, Q, C, B> Worker<Svc, Q, C, B> {
             turns: TaskTracker::new(),
             body: PhantomData,
         };
-        hands.shared.room.open(hands.shared.plan.concurrency);
+        let _open = Open::new(&hands.shared);
         let mut given = self.given;
         hands.work(&mut given, stop).await;
         hands.end(given).await;
@@ -120,6 +120,22 @@ impl<Svc, Q, C, B> Worker<Svc, Q, C, B> {
 )]
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
     tokio::spawn(task)
+}
+
+/// The room of a worker that runs. However the worker ends, the front gives it no more.
+struct Open<Q: Queue, C: Channel>(Arc<Shared<Q, C>>);
+
+impl<Q: Queue, C: Channel> Open<Q, C> {
+    fn new(shared: &Arc<Shared<Q, C>>) -> Self {
+        shared.room.open(shared.plan.concurrency);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl<Q: Queue, C: Channel> Drop for Open<Q, C> {
+    fn drop(&mut self) {
+        self.0.room.close();
+    }
 }
 
 /// A worker that runs.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt, service_fn};
 use tower_idempotency::inbox::Inbox;
-use tower_idempotency::store::MemoryStore;
+use tower_idempotency::store::{MemoryStore, Queue};
 
 use crate::world::{Handled, Handler, World, batch, hook};
 
@@ -72,6 +72,29 @@ async fn an_aborted_worker_gives_its_turns_back() {
         "{:?}",
         began.elapsed()
     );
+}
+
+/// After the end of its worker, however it came, a front gives turns to nobody: what it accepts is
+/// due at once.
+#[tokio::test(start_paused = true)]
+async fn a_front_without_its_worker_gives_no_turns() {
+    for is_aborted in [false, true] {
+        let mut world = World::new();
+        sleep(Duration::from_millis(10)).await;
+        if is_aborted {
+            world.abort();
+            sleep(Duration::from_millis(10)).await;
+        } else {
+            world.stop().await;
+        }
+        world.deliver("a", "ok-1").await;
+        let turns = world
+            .store
+            .take(1, 1, Duration::from_secs(1))
+            .await
+            .unwrap();
+        assert_eq!(turns[0].hold.token.number(), 1, "a turn was given before");
+    }
 }
 
 /// A turn is renewed while its handler runs, for many leases.
