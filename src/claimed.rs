@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sha2::{Digest, Sha256};
+
 use crate::delivery::Delivery;
 use crate::key::Key;
 use crate::policy::Disposition;
@@ -129,6 +131,34 @@ impl Message {
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
+
+    /// A key for one step of handling this message, to pass on to a system that knows keys: the
+    /// same for every attempt, in every process and version, and another for each message and step.
+    ///
+    /// Where a run dies after the step and before its end, the next one asks with the same key, and
+    /// that system does it once. 64 hexadecimal digits: SHA-256 over the message's digest and the
+    /// step's name. It tells nothing about the message's id.
+    ///
+    /// ```
+    /// # use tower_idempotency::Message;
+    /// # fn charge(message: &Message) {
+    /// let key = message.step_key("charge");
+    /// // POST /charges, Idempotency-Key: {key}
+    /// # }
+    /// ```
+    pub fn step_key(&self, step: &str) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.key().digest());
+        hash.update(step);
+        let mut text = String::with_capacity(64);
+        for byte in hash.finalize() {
+            text.extend(
+                [byte >> 4, byte & 15]
+                    .map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default()),
+            );
+        }
+        text
+    }
 }
 
 impl fmt::Debug for Claimed {
@@ -137,5 +167,33 @@ impl fmt::Debug for Claimed {
             .field("messages", &self.0.messages)
             .field("others", &self.0.others)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: &str, attempt: u32) -> Message {
+        let delivery = Delivery::new(Key::new("chat", "ann", &[id]));
+        Message::under(delivery, Token::new(attempt.into()), attempt)
+    }
+
+    #[test]
+    fn a_steps_key_is_the_same_for_every_attempt_and_no_other_step() {
+        let key = message("1", 1).step_key("charge");
+        assert_eq!(message("1", 2).step_key("charge"), key);
+        assert_ne!(message("1", 1).step_key("refund"), key);
+        assert_ne!(message("2", 1).step_key("charge"), key);
+    }
+
+    /// Foreign systems keep these keys: they must not change with a version.
+    #[test]
+    fn a_steps_key_is_the_same_in_every_version() {
+        let key = message("1", 1).step_key("charge");
+        assert_eq!(
+            key,
+            "83b80a969485563c3cfb5596acd36330ff9703c3aae87551e0d1256a03e47095"
+        );
     }
 }
