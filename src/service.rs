@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
-use http::header::EXPECT;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -19,7 +18,6 @@ use crate::detach::{Attendance, Staying};
 use crate::error::BoxError;
 use crate::flow::context::Context;
 use crate::flow::story::answer;
-use crate::problem::Problem;
 use crate::store::contract::Store;
 
 /// Runs every message once: made by [`IdempotencyLayer`](crate::IdempotencyLayer).
@@ -67,41 +65,22 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
-        let counters = &self.context.counters;
-        let concern = match head.method {
-            // The two sides of a tunnel have no request and no answer that would end.
-            Method::CONNECT => Ok(Concern::Pass),
-            _ => self.context.channel.concern(&head),
-        };
-        let lane = match concern {
+        let lane = match self.context.concern(&head) {
             Ok(Concern::Read) => {
                 let request = Request::from_parts(head, body);
                 Lane::Guarded {
                     rest: self.guarded(request),
                 }
             }
-            Ok(concern @ (Concern::Pass | Concern::NoKey)) => {
-                if concern == Concern::NoKey {
-                    counters.without_key.one();
-                }
+            Ok(Concern::Pass | Concern::NoKey) => {
                 let request = Request::from_parts(head, RequestBody::passed(body));
                 Lane::Pass {
                     inner: self.inner.call(request),
                 }
             }
-            Err(refusal) => {
-                counters.refused.one();
-                let response = self
-                    .context
-                    .asked(&head)
-                    .problem(&Problem::refused(&refusal));
-                if !head.headers.contains_key(EXPECT) {
-                    self.context.detached.drain_body(Box::pin(body));
-                }
-                Lane::Refused {
-                    response: Some(response),
-                }
-            }
+            Err(refusal) => Lane::Refused {
+                response: Some(self.context.refuse(&head, body, &refusal)),
+            },
         };
         ResponseFuture { lane }
     }

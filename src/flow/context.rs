@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, EXPECT};
 use http::request::Parts;
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Method, Response};
+use http_body::Body;
 use tokio::time::timeout;
 
 use crate::body::response::ResponseBody;
-use crate::channel::contract::{Busy, Channel, Reply, Terms};
+use crate::channel::contract::{Busy, Channel, Concern, Refusal, Reply, Terms};
 use crate::coding::Accepted;
 use crate::counts::Counters;
 use crate::detach::Detached;
@@ -59,6 +61,37 @@ impl<S: Clone, C> Clone for Context<S, C> {
 }
 
 impl<S: Store, C: Channel> Context<S, C> {
+    /// Whether a request concerns the channel, judged by its head. One without a key is counted.
+    pub(crate) fn concern(&self, head: &Parts) -> Result<Concern, Refusal> {
+        let concern = match head.method {
+            // The two sides of a tunnel have no request and no answer that would end.
+            Method::CONNECT => Ok(Concern::Pass),
+            _ => self.channel.concern(head),
+        };
+        if concern == Ok(Concern::NoKey) {
+            self.counters.without_key.one();
+        }
+        concern
+    }
+
+    /// The answer to a request whose head alone shows that it is wrong.
+    pub(crate) fn refuse<B, R>(
+        &self,
+        head: &Parts,
+        body: B,
+        refusal: &Refusal,
+    ) -> Response<ResponseBody<R>>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        self.counters.refused.one();
+        // Who waits to be told to go on is told not to.
+        if !head.headers.contains_key(EXPECT) {
+            self.detached.drain_body(Box::pin(body));
+        }
+        self.asked(head).problem(&Problem::refused(refusal))
+    }
+
     pub(crate) fn asked(&self, head: &Parts) -> Asked<'_> {
         let terms = self.channel.terms(head);
         let protocol = protocol(head);

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::EXPECT;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
@@ -21,7 +20,6 @@ use crate::flow::run::Inner;
 use crate::inbox::counts::InboxCounts;
 use crate::inbox::receive::receive;
 use crate::inbox::shared::Shared;
-use crate::problem::Problem;
 use crate::service::ResponseFuture;
 use crate::store::queue::contract::Queue;
 
@@ -61,36 +59,20 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let context = &self.shared.context;
         let (head, body) = request.into_parts();
-        let concern = match head.method {
-            Method::CONNECT => Ok(Concern::Pass),
-            _ => context.channel.concern(&head),
-        };
         let attendance = Arc::<Attendance>::default();
-        match concern {
+        match context.concern(&head) {
             Ok(Concern::Read) => {
                 let request = Request::from_parts(head, body);
                 let (shared, service) = (Arc::clone(&self.shared), self.service.clone());
                 let story = receive(shared, service, request, Arc::clone(&attendance));
                 self.staying(Box::pin(story), attendance)
             }
-            Ok(concern @ (Concern::Pass | Concern::NoKey)) => {
-                if concern == Concern::NoKey {
-                    context.counters.without_key.one();
-                }
+            Ok(Concern::Pass | Concern::NoKey) => {
                 let request = Request::from_parts(head, RequestBody::passed(body));
                 let pass = Inner::cold(self.service.clone()).pass(request);
                 self.staying(Box::pin(pass), attendance)
             }
-            Err(refusal) => {
-                context.counters.refused.one();
-                let problem = Problem::refused(&refusal);
-                let response = context.asked(&head).problem(&problem);
-                // Who waits to be told to go on is told not to.
-                if !head.headers.contains_key(EXPECT) {
-                    context.detached.drain_body(Box::pin(body));
-                }
-                ResponseFuture::refused(response)
-            }
+            Err(refusal) => ResponseFuture::refused(context.refuse(&head, body, &refusal)),
         }
     }
 }
