@@ -2,9 +2,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tracing::Span;
+
+use crate::watch::emit::count;
+use crate::watch::field;
+use crate::watch::metric::{DETACHED, REQUESTS, UNCONFIRMED};
+
 /// One count for each thing that the layer does.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    mode: Mode,
     pub(crate) without_key: Counter,
     pub(crate) runs: Counter,
     pub(crate) replayed: Counter,
@@ -19,10 +26,41 @@ pub(crate) struct Counters {
     pub(crate) superseded: Counter,
     pub(crate) unconfirmed: Counter,
     pub(crate) unprotected: Counter,
+    pub(crate) unavailable: Counter,
     pub(crate) store_failures: Counter,
     pub(crate) renewals_lost: Counter,
     pub(crate) detached: Counter,
     pub(crate) overloaded: Counter,
+}
+
+/// On whose behalf is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Mode {
+    /// Of a layer.
+    #[default]
+    Line,
+    /// Of an inbox.
+    Inbox,
+}
+
+/// What a request came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    WithoutKey,
+    Run,
+    Replayed,
+    Acked,
+    Busy,
+    Refused,
+    Mismatched,
+    NotKept,
+    Unprotected,
+    Unavailable,
+    Overloaded,
+    /// Stored by an inbox.
+    Stored,
+    /// Acknowledged by an inbox that knew all its messages.
+    Repeated,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +114,8 @@ pub struct Counts {
     pub unconfirmed: u64,
     /// Requests run without protection because the store failed and the layer was told to.
     pub unprotected: u64,
+    /// Requests told to come again because the store failed.
+    pub unavailable: u64,
     /// Store calls that failed.
     pub store_failures: u64,
     /// Leases that another run took over while their own run went on.
@@ -87,6 +127,55 @@ pub struct Counts {
 }
 
 impl Counters {
+    pub(crate) fn of(mode: Mode) -> Self {
+        Self {
+            mode,
+            ..Self::default()
+        }
+    }
+
+    /// Counts what a request came to, and says it in its span.
+    pub(crate) fn tell(&self, channel: &str, told: Told) {
+        if let Some(counter) = self.counter(told) {
+            counter.one();
+        }
+        let (mode, outcome) = (self.mode.name(), told.name());
+        count(REQUESTS, [channel, mode, outcome], 1);
+        Span::current().record(field::OUTCOME, outcome);
+        tracing::debug!({ field::CHANNEL } = channel, mode, outcome, "outcome");
+    }
+
+    /// A run goes on although its caller has left.
+    pub(crate) fn detach(&self) {
+        self.detached.one();
+        count(DETACHED, [], 1);
+    }
+
+    /// The store did not confirm the end of a run in time.
+    pub(crate) fn leave_unconfirmed(&self) {
+        self.unconfirmed.one();
+        count(UNCONFIRMED, [], 1);
+        tracing::warn!("the end of a run is not confirmed; it is tried again");
+    }
+
+    /// What an inbox counts by message has no counter here.
+    fn counter(&self, told: Told) -> Option<&Counter> {
+        Some(match told {
+            Told::WithoutKey => &self.without_key,
+            Told::Run => &self.runs,
+            Told::Replayed => &self.replayed,
+            Told::Acked => &self.acked,
+            Told::Busy => &self.busy,
+            Told::Refused => &self.refused,
+            Told::Mismatched => &self.mismatched,
+            Told::NotKept => &self.not_kept,
+            Told::Unprotected => &self.unprotected,
+            Told::Unavailable => &self.unavailable,
+            Told::Overloaded => &self.overloaded,
+            Told::Stored | Told::Repeated => return None,
+        })
+    }
+
     pub(crate) fn snapshot(&self) -> Counts {
         Counts {
             without_key: self.without_key.value(),
@@ -103,10 +192,40 @@ impl Counters {
             superseded: self.superseded.value(),
             unconfirmed: self.unconfirmed.value(),
             unprotected: self.unprotected.value(),
+            unavailable: self.unavailable.value(),
             store_failures: self.store_failures.value(),
             renewals_lost: self.renewals_lost.value(),
             detached: self.detached.value(),
             overloaded: self.overloaded.value(),
+        }
+    }
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Inbox => "inbox",
+        }
+    }
+}
+
+impl Told {
+    fn name(self) -> &'static str {
+        match self {
+            Self::WithoutKey => "without_key",
+            Self::Run => "run",
+            Self::Replayed => "replayed",
+            Self::Acked => "acked",
+            Self::Busy => "busy",
+            Self::Refused => "refused",
+            Self::Mismatched => "mismatched",
+            Self::NotKept => "not_kept",
+            Self::Unprotected => "unprotected",
+            Self::Unavailable => "unavailable",
+            Self::Overloaded => "overloaded",
+            Self::Stored => "stored",
+            Self::Repeated => "repeated",
         }
     }
 }

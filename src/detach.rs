@@ -180,7 +180,7 @@ impl<T: Send + 'static> Drop for Staying<T> {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        self.counters.detached.one();
+        self.counters.detach();
         // The answer is for nobody; a response that still streams is recorded by its own task.
         let rest = async move { drop(future.await) };
         let rest = rest.instrument(std::mem::replace(&mut self.span, Span::none()));

@@ -17,7 +17,9 @@ use crate::policy::{Comparison, OnStoreFailure, OnStreamingCall, OnUnconfirmed, 
 use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
+use crate::store::watched::watched;
 use crate::underway::Underway;
+use crate::watch::shown::KeysInLogs;
 
 /// Runs every message once: claims its key before the inner service is called, and replays the
 /// recorded success to a repeat.
@@ -73,7 +75,7 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// A layer over a store, for the messages of a channel.
     pub fn new(store: S, channel: C) -> Self {
         let context = Context {
-            store,
+            store: watched(store),
             channel: Arc::new(channel),
             options: Options::default(),
             counters: Arc::default(),
@@ -175,6 +177,11 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// no run is cut. Default: 65,536.
     pub fn max_detached(self, runs: usize) -> Self {
         self.with(|options| options.max_detached = runs)
+    }
+
+    /// How traces name messages. Default: by a digest that names no person.
+    pub fn keys_in_logs(self, keys: KeysInLogs) -> Self {
+        self.with(|options| options.keys = keys)
     }
 
     /// Changes the options; services made before keep theirs.

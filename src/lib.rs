@@ -96,6 +96,7 @@
 //! | `admin` | no | a small axum router for operators of an inbox |
 //! | `axum` | no | the path before `nest` cut off its prefix |
 //! | `client` | no | the sender's half: a key for each send, and retries that keep it |
+//! | `metrics` | no | counters and histograms through the `metrics` facade, see [`watch`] |
 //! | `testing` | no | the store contract as a suite of named tests |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -131,6 +132,7 @@ pub mod store;
 pub mod testing;
 mod underway;
 pub mod verify;
+pub mod watch;
 
 pub use body::{RequestBody, ResponseBody};
 pub use claimed::{Claimed, Message};
@@ -143,3 +145,4 @@ pub use layer::IdempotencyLayer;
 pub use policy::{Disposition, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Others};
 pub use record::{Keep, Payload, Record, Whole};
 pub use service::{Idempotency, ResponseFuture};
+pub use watch::shown::KeysInLogs;

@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 use crate::channel::contract::Terms;
 use crate::fingerprint::BodyForm;
 use crate::record::Keep;
+use crate::watch::shown::KeysInLogs;
 
 /// The layer's options, as plain values. `None` leaves the choice to the channel's terms.
 #[derive(Clone, Debug)]
@@ -27,6 +28,7 @@ pub(crate) struct Options {
     pub(crate) also_recorded: Vec<StatusCode>,
     pub(crate) not_replayed: Vec<HeaderName>,
     pub(crate) max_detached: usize,
+    pub(crate) keys: KeysInLogs,
 }
 
 /// Who says whether a repeat must be the same request.
@@ -173,6 +175,7 @@ impl Default for Options {
             also_recorded: Vec::new(),
             not_replayed: not_replayed(),
             max_detached: 65_536,
+            keys: KeysInLogs::default(),
         }
     }
 }

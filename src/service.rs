@@ -10,6 +10,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
+use tracing::Instrument;
 
 use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
@@ -19,6 +20,7 @@ use crate::error::BoxError;
 use crate::flow::context::Context;
 use crate::flow::story::answer;
 use crate::store::contract::Store;
+use crate::watch::span::span;
 
 /// Runs every message once: made by [`IdempotencyLayer`](crate::IdempotencyLayer).
 ///
@@ -107,7 +109,7 @@ impl<Svc, S, C> Idempotency<Svc, S, C> {
         let attendance = Arc::<Attendance>::default();
         let shared = (Arc::clone(&context.detached), Arc::clone(&context.counters));
         let story = answer(context, inner, request, Arc::clone(&attendance));
-        Staying::new(Box::pin(story), attendance, shared)
+        Staying::new(Box::pin(story.instrument(span())), attendance, shared)
     }
 }
 

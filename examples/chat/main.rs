@@ -2,11 +2,17 @@
 //! slow bot behind a queue.
 //!
 //! `cargo run --example chat`, then open the address that it prints, or paste the lines below it.
-//! Kill it, start it again: everything is in one file. `config.rs` lists the settings.
+//! Kill it, start it again: everything is in one file. `config.rs` lists the settings. With
+//! `--features metrics` it shows Prometheus at `/metrics` what it measures.
 
 mod app;
 mod config;
 mod guide;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 mod page;
 mod protection;
 mod queue;
@@ -52,7 +58,10 @@ async fn main() -> Result<(), BoxError> {
     guide::print(listener.local_addr()?, &config)?;
 
     let (slow_bot, queue) = Queue::start(app.clone(), &config, protection.store())?;
-    let routes = routes(app, protection.clone()).merge(slow_bot);
+    let metrics = metrics::routes(protection.store())?;
+    let routes = routes(app, protection.clone())
+        .merge(slow_bot)
+        .merge(metrics);
     axum::serve(listener, protection.around(routes))
         .with_graceful_shutdown(interrupted())
         .await?;

@@ -14,6 +14,7 @@ use crate::body::response::ResponseBody;
 use crate::chance::random;
 use crate::channel::contract::{Channel, Terms};
 use crate::channel::path::path_of;
+use crate::counts::Told;
 use crate::delivery::Delivery;
 use crate::detach::Attendance;
 use crate::error::Error;
@@ -27,6 +28,9 @@ use crate::policy::{OnStoreFailure, Step, Tally, step};
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::store::contract::{Claim, Lease, Nonce, Sight, Store, Verdict, Wanted};
+use crate::watch::emit::{Stopwatch, age};
+use crate::watch::metric::{REPEAT_AGE_SECONDS, WAIT_SECONDS};
+use crate::watch::span::say_attempt;
 
 /// What became of a request's claim.
 pub(crate) enum Decided<R> {
@@ -54,9 +58,8 @@ struct Sorted {
 /// `attendance` says that the request must be seen through while a claim is under way, and not
 /// while it only waits; `on_wait` is called each time before it waits.
 pub(crate) async fn decide<S: Store, C: Channel, R>(
-    context: &Context<S, C>,
-    asked: &Asked<'_>,
-    wanted: Vec<Wanted>,
+    (context, asked): (&Context<S, C>, &Asked<'_>),
+    (wanted, deliveries): (Vec<Wanted>, &[Delivery]),
     attendance: &Attendance,
     mut on_wait: impl FnMut(),
 ) -> Decided<R> {
@@ -64,12 +67,16 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
     let claim = Claim::new(Nonce::random(), lease, wanted);
     let deadline = Instant::now() + context.options.wait(asked.terms);
     let mut waits = 0;
+    let mut waiting = None;
     loop {
         attendance.stay();
         let sent = Instant::now();
         let Ok(verdicts) = ask(context, &claim).await else {
             return failed(context, asked);
         };
+        if waits == 0 {
+            measure_ages(&verdicts, deliveries);
+        }
         let sorted = sort(verdicts, &claim);
         match step(sorted.tally()) {
             Step::Refuse => return Box::pin(refuse(context, asked, sorted)).await,
@@ -88,6 +95,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
                 attendance.leave();
                 if waits == 0 {
                     context.counters.waited.one();
+                    waiting.get_or_insert(Waiting(&asked.terms.channel, Stopwatch::start()));
                 }
                 waits += 1;
                 on_wait();
@@ -99,7 +107,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
             None => false,
         };
         if !ended {
-            context.counters.busy.one();
+            context.counters.tell(&asked.terms.channel, Told::Busy);
             return Decided::Answer(asked.busy(remaining));
         }
     }
@@ -137,6 +145,25 @@ async fn ask<S: Store, C: Channel>(
     }
 }
 
+/// How late repeats come, as far as their senders say when they were sent.
+fn measure_ages(verdicts: &[Verdict], deliveries: &[Delivery]) {
+    for (verdict, delivery) in verdicts.iter().zip(deliveries) {
+        if let Verdict::Replay(_) | Verdict::Running { .. } = verdict {
+            let channel = delivery.key().channel();
+            age(REPEAT_AGE_SECONDS, [channel], delivery.when_sent());
+        }
+    }
+}
+
+/// A wait, measured until it is over or given up.
+struct Waiting<'a>(&'a str, Stopwatch);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.1.stop(WAIT_SECONDS, [self.0]);
+    }
+}
+
 fn sort(verdicts: Vec<Verdict>, claim: &Claim) -> Sorted {
     let mut sorted = Sorted::default();
     for (place, (verdict, wanted)) in verdicts.into_iter().zip(&claim.wanted).enumerate() {
@@ -170,6 +197,7 @@ impl Sorted {
 }
 
 fn granted<S, C>(context: &Context<S, C>, sorted: Sorted) -> Granted {
+    say_attempt(sorted.leases.iter().map(|(_, lease)| lease.attempt()).max());
     let keys = sorted.leases.iter().map(|(_, lease)| lease.key().clone());
     Granted {
         mine: context.underway.begin(keys.collect()),
@@ -183,19 +211,23 @@ async fn refuse<S: Store, C: Channel, R>(
     asked: &Asked<'_>,
     sorted: Sorted,
 ) -> Decided<R> {
-    context.counters.mismatched.one();
+    context
+        .counters
+        .tell(&asked.terms.channel, Told::Mismatched);
     let part = sorted.other.unwrap_or(Part::Body);
     release(context, sorted.into_leases()).await;
     Decided::Answer(asked.problem(&Problem::key_reused(part)))
 }
 
 fn failed<S: Store, C: Channel, R>(context: &Context<S, C>, asked: &Asked<'_>) -> Decided<R> {
+    let channel = &asked.terms.channel;
     match context.options.on_store_failure {
         OnStoreFailure::Refuse => {
+            context.counters.tell(channel, Told::Unavailable);
             Decided::Answer(asked.problem(&Problem::store_unavailable(RETRY_SOON)))
         }
         OnStoreFailure::RunUnprotected => {
-            context.counters.unprotected.one();
+            context.counters.tell(channel, Told::Unprotected);
             tracing::warn!("a request runs without protection, since the store failed");
             Decided::Unprotected
         }

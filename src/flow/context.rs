@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::body::response::ResponseBody;
 use crate::channel::contract::{Busy, Channel, Concern, Refusal, Reply, Terms};
 use crate::coding::Accepted;
-use crate::counts::Counters;
+use crate::counts::{Counters, Told};
 use crate::detach::Detached;
 use crate::error::Error;
 use crate::pace::retry_after_running;
@@ -25,12 +25,14 @@ use crate::problem::Problem;
 use crate::record::{Keep, Payload, Record};
 use crate::reply;
 use crate::store::contract::Store;
+use crate::store::watched::Watched;
 use crate::underway::Underway;
+use crate::watch::span::say_channel;
 
 /// What all requests of one layer share.
 #[derive(Debug)]
 pub(crate) struct Context<S, C> {
-    pub(crate) store: S,
+    pub(crate) store: Watched<S>,
     pub(crate) channel: Arc<C>,
     pub(crate) options: Options,
     pub(crate) counters: Arc<Counters>,
@@ -69,7 +71,8 @@ impl<S: Store, C: Channel> Context<S, C> {
             _ => self.channel.concern(head),
         };
         if concern == Ok(Concern::NoKey) {
-            self.counters.without_key.one();
+            let terms = self.channel.terms(head);
+            self.counters.tell(&terms.channel, Told::WithoutKey);
         }
         concern
     }
@@ -84,17 +87,28 @@ impl<S: Store, C: Channel> Context<S, C> {
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        self.counters.refused.one();
+        let asked = self.asked(head);
         // Who waits to be told to go on is told not to.
         if !head.headers.contains_key(EXPECT) {
             self.detached.drain_body(Box::pin(body));
         }
-        self.asked(head).problem(&Problem::refused(refusal))
+        self.refused(&asked, &Problem::refused(refusal))
+    }
+
+    /// The answer to a request that is refused before anything is claimed.
+    pub(crate) fn refused<R>(
+        &self,
+        asked: &Asked<'_>,
+        problem: &Problem,
+    ) -> Response<ResponseBody<R>> {
+        self.counters.tell(&asked.terms.channel, Told::Refused);
+        asked.problem(problem)
     }
 
     pub(crate) fn asked(&self, head: &Parts) -> Asked<'_> {
         let terms = self.channel.terms(head);
         let protocol = protocol(head);
+        say_channel(&terms.channel);
         Asked {
             protocol,
             terms,
@@ -148,6 +162,7 @@ impl Asked<'_> {
         records: &[Arc<Record>],
         counters: &Counters,
     ) -> Response<ResponseBody<R>> {
+        let channel = &self.terms.channel;
         let (first, others) = match records.split_first() {
             Some((first, others)) => (Some(first), others),
             None => (None, records),
@@ -158,18 +173,18 @@ impl Asked<'_> {
             && let Payload::Whole(whole) = record.payload()
         {
             if self.accepted.admits(record.headers(), self.protocol) {
-                counters.replayed.one();
+                counters.tell(channel, Told::Replayed);
                 return reply::replay(record, whole);
             }
             problem = Problem::response_not_acceptable();
         }
         match self.terms.reply {
             Reply::Ack => {
-                counters.acked.one();
+                counters.tell(channel, Told::Acked);
                 reply::repeated_ack(&self.terms.ack)
             }
             Reply::Record => {
-                counters.not_kept.one();
+                counters.tell(channel, Told::NotKept);
                 self.problem(&problem)
             }
         }

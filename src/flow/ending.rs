@@ -105,7 +105,7 @@ async fn settle_or_go_on<S: Store, C: Channel>(
             Err(_) => break,
         }
     }
-    context.counters.unconfirmed.one();
+    context.counters.leave_unconfirmed();
     let going_on = Arc::clone(context);
     context.detached.see_through(async move {
         settle_in_the_background(&going_on, &settlements).await;

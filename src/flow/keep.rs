@@ -38,7 +38,11 @@ async fn renew_for_ever<S: Store, C: Channel>(
             let before = holds.len();
             let mut standings = standings.into_iter();
             holds.retain(|_| standings.next() != Some(Standing::Lost));
-            context.counters.renewals_lost.add(before - holds.len());
+            let lost = before - holds.len();
+            if lost > 0 {
+                context.counters.renewals_lost.add(lost);
+                tracing::warn!(lost, "another run took over while this one went on");
+            }
         }
     }
     pending().await

@@ -17,6 +17,7 @@ use tower_service::Service;
 use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
 use crate::channel::contract::Channel;
+use crate::counts::Told;
 use crate::error::BoxError;
 use crate::flow::context::{Asked, Context};
 use crate::policy::{Disposition, EAGER, Head, Options, Outcome, outcome_at_end, outcome_at_head};
@@ -129,7 +130,8 @@ where
     R: Body<Data = Bytes> + Send,
     R::Error: Into<BoxError>,
 {
-    context.counters.runs.one();
+    let channel = &asked.terms.channel;
+    context.counters.tell(channel, Told::Run);
     let produce = async {
         match inner.call(request).await {
             Ok(response) => read_answer(&context.options, asked, response, head()).await,

@@ -13,8 +13,9 @@ use tower_service::Service;
 use crate::body::read::{Read, length};
 use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
-use crate::channel::contract::Channel;
+use crate::channel::contract::{Channel, Refusal};
 use crate::claimed::Claimed;
+use crate::counts::Told;
 use crate::delivery::Delivery;
 use crate::detach::Attendance;
 use crate::error::BoxError;
@@ -29,6 +30,7 @@ use crate::pace::RETRY_SOON;
 use crate::policy::Others;
 use crate::problem::Problem;
 use crate::store::contract::Store;
+use crate::watch::span::say_messages;
 
 /// Answers one request that concerns the channel: read, verify, name, claim, run, settle.
 ///
@@ -53,49 +55,51 @@ where
 {
     let (head, body) = request.into_parts();
     let asked = context.asked(&head);
-    let refuse = |problem: &Problem| {
-        context.counters.refused.one();
-        Ok(asked.problem(problem))
-    };
 
     // Read.
     let read = match take(&context, &asked, &head, body).await {
         Taken::Whole(read) => read,
-        Taken::Refused(problem) => return refuse(&problem),
+        Taken::Refused(problem) => return Ok(context.refused(&asked, &problem)),
         Taken::Streaming(begun) => {
             // What was read is all that can be verified: a signature over the body refuses it.
             if let Err(refusal) = context.channel.verify(&head, &begun.first) {
-                return refuse(&Problem::refused(&refusal));
+                return Ok(context.refused(&asked, &Problem::refused(&refusal)));
             }
-            context.counters.unprotected.one();
+            context
+                .counters
+                .tell(&asked.terms.channel, Told::Unprotected);
             let request = Request::from_parts(head, RequestBody::begun(begun));
             return Box::pin(Inner::ready(service).pass(request)).await;
         }
     };
 
-    // Verify.
-    if let Err(refusal) = context.channel.verify(&head, &read.data) {
-        return refuse(&Problem::refused(&refusal));
-    }
-
-    // Name.
+    // Verify and name.
     let mut inner = Inner::ready(service);
-    let deliveries = match context.channel.deliveries(&head, &read.data) {
-        Ok(deliveries) => each_once(deliveries),
-        Err(refusal) => return refuse(&Problem::refused(&refusal)),
+    let deliveries = match named(&context, &head, &read.data) {
+        Ok(deliveries) => deliveries,
+        Err(refusal) => return Ok(context.refused(&asked, &Problem::refused(&refusal))),
     };
     if deliveries.is_empty() {
-        context.counters.without_key.one();
+        context
+            .counters
+            .tell(&asked.terms.channel, Told::WithoutKey);
         return Box::pin(inner.pass(request_of(head, read))).await;
     }
     if context.detached.len() >= context.options.max_detached {
-        context.counters.overloaded.one();
+        context
+            .counters
+            .tell(&asked.terms.channel, Told::Overloaded);
         return Ok(asked.problem(&Problem::overloaded(RETRY_SOON)));
     }
 
     // Claim.
     let wanted = context.wanted(asked.terms, (&head, &read.data), &deliveries);
-    let decided = decide(&context, &asked, wanted, &attendance, || inner.cool());
+    let decided = decide(
+        (&context, &asked),
+        (wanted, &deliveries),
+        &attendance,
+        || inner.cool(),
+    );
     let granted = match decided.await {
         Decided::Answer(response) => return Ok(response),
         Decided::Unprotected => return Box::pin(inner.pass(request_of(head, read))).await,
@@ -115,8 +119,20 @@ where
     .await
 }
 
+/// The messages of a request, once its sender is verified.
+pub(crate) fn named<S, C: Channel>(
+    context: &Context<S, C>,
+    head: &Parts,
+    body: &[u8],
+) -> Result<Vec<Delivery>, Refusal> {
+    context.channel.verify(head, body)?;
+    let deliveries = each_once(context.channel.deliveries(head, body)?);
+    say_messages(&deliveries, context.options.keys);
+    Ok(deliveries)
+}
+
 /// A message that a request names twice is one message, and must not wait for itself.
-pub(crate) fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
+fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
     if deliveries.len() > 1 {
         let mut seen = HashSet::with_capacity(deliveries.len());
         deliveries.retain(|delivery| seen.insert(delivery.key().clone()));

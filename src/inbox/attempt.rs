@@ -23,13 +23,15 @@ use crate::inbox::raw::RawRequest;
 use crate::inbox::received::Received;
 use crate::policy::Disposition;
 use crate::store::queue::turn::{TurnHold, Waiting};
+use crate::watch::shown::KeysInLogs;
+use crate::watch::span::{say_attempt, say_channel, say_messages};
 
 /// Calls the handler for a message, within the time limit, and reads its answer to the end.
 ///
 /// A panic, an error, a broken answer and one that takes too long are failures. Dropping the
 /// future drops the handler's.
 pub(crate) async fn attempt<Svc, B, R>(
-    plan: &Plan,
+    (plan, keys): (&Plan, KeysInLogs),
     service: Svc,
     hold: TurnHold,
     message: &Waiting,
@@ -47,6 +49,11 @@ where
         // No later attempt can read it either.
         Err(error) => return refused(format!("could not be read: {error}")),
     };
+    if let Some(message) = claimed.messages().first() {
+        say_channel(message.key().channel());
+        say_messages(std::slice::from_ref(message.delivery()), keys);
+    }
+    say_attempt(Some(message.attempt));
     let run = AssertUnwindSafe(call(service, request, &claimed)).catch_unwind();
     match timeout(plan.attempt_limit, run).await {
         Ok(Ok(came)) => came,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::header::HeaderName;
 
 use crate::channel::contract::Channel;
-use crate::counts::Counters as LayerCounters;
+use crate::counts::{Counters as LayerCounters, Mode};
 use crate::detach::Detached;
 use crate::error::Error;
 use crate::flow::context::Context;
@@ -23,7 +23,9 @@ use crate::policy::Options;
 use crate::record::Keep;
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::Behind;
+use crate::store::watched::watched;
 use crate::underway::Underway;
+use crate::watch::shown::KeysInLogs;
 
 /// Stores each message, answers its sender at once, and runs the handler from a queue.
 ///
@@ -152,6 +154,22 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
         self
     }
 
+    /// How traces name messages. Default: by a digest that names no person.
+    pub fn keys_in_logs(mut self, keys: KeysInLogs) -> Self {
+        self.options.keys = keys;
+        self
+    }
+
+    /// How often the worker counts what waits and what is dead, for the gauges of
+    /// [`watch`](crate::watch). Default: never.
+    ///
+    /// It costs the store a look at everything that waits. The numbers are the whole store's, so
+    /// one process is enough; [`Letters::backlog`] sets the same gauges whenever it is called,
+    /// such as once for each scrape. Without the feature `metrics` nothing is counted.
+    pub fn measure_every(self, interval: Duration) -> Self {
+        self.plan(|plan| plan.measure_every = Some(interval))
+    }
+
     /// Puts the inbox in front of a handler: the front goes into the router, the worker is
     /// spawned.
     ///
@@ -176,10 +194,10 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
             self.store.is_durable(),
         )?;
         let context = Context {
-            store: self.store,
+            store: watched(self.store),
             channel: Arc::new(self.channel),
             options: self.options,
-            counters: Arc::<LayerCounters>::default(),
+            counters: Arc::new(LayerCounters::of(Mode::Inbox)),
             underway: Arc::new(Underway::new()),
             detached: Arc::new(Detached::new()),
         };

@@ -29,6 +29,7 @@ pub(crate) struct Plan {
     pub(crate) left_out: Vec<HeaderName>,
     pub(crate) replies: Replies,
     pub(crate) loss: Loss,
+    pub(crate) measure_every: Option<Duration>,
 }
 
 /// How long a message waits for its next attempt.
@@ -81,6 +82,7 @@ impl Default for Plan {
             left_out: Vec::new(),
             replies: Replies::InTheAnswer,
             loss: Loss::Refused,
+            measure_every: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
+use tracing::Instrument;
 
 use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
@@ -22,6 +23,7 @@ use crate::inbox::receive::receive;
 use crate::inbox::shared::Shared;
 use crate::service::ResponseFuture;
 use crate::store::queue::contract::Queue;
+use crate::watch::span::span;
 
 /// Stores messages and acknowledges them: made by [`Inbox::wrap`](crate::inbox::Inbox::wrap), and
 /// mounted in the application's router.
@@ -65,7 +67,7 @@ where
                 let request = Request::from_parts(head, body);
                 let (shared, service) = (Arc::clone(&self.shared), self.service.clone());
                 let story = receive(shared, service, request, Arc::clone(&attendance));
-                self.staying(Box::pin(story), attendance)
+                self.staying(Box::pin(story.instrument(span())), attendance)
             }
             Ok(Concern::Pass | Concern::NoKey) => {
                 let request = Request::from_parts(head, RequestBody::passed(body));

@@ -12,6 +12,8 @@ use crate::key::Key;
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::Waiting;
+use crate::watch::emit::{gauge, gauge_time};
+use crate::watch::metric::{INBOX_DEAD, INBOX_LINES, INBOX_OLDEST_SECONDS, INBOX_WAITING};
 
 /// What waits in a store's inbox, and what is dead: for operators.
 ///
@@ -59,10 +61,14 @@ impl<Q: Queue> Letters<Q> {
 
     /// How many messages wait and are dead. Costs the store a look at everything that waits.
     ///
+    /// Sets the gauges of [`watch`](crate::watch), too.
+    ///
     /// # Errors
     /// If the store cannot tell.
     pub async fn backlog(&self) -> Result<Backlog, Error> {
-        self.store.backlog().await
+        let backlog = self.store.backlog().await?;
+        gauge_backlog(&backlog);
+        Ok(backlog)
     }
 
     /// Up to `limit` messages that wait or are being handled, the first ones of all first.
@@ -129,6 +135,14 @@ impl<Q: Queue> Letters<Q> {
     pub async fn bury(&self, death: Death) -> Result<bool, Error> {
         Ok(self.store.bury(&[death]).await? == 1)
     }
+}
+
+/// Sets the gauges of what waits and what is dead.
+pub(crate) fn gauge_backlog(backlog: &Backlog) {
+    gauge(INBOX_WAITING, backlog.waiting);
+    gauge(INBOX_LINES, backlog.lines);
+    gauge(INBOX_DEAD, backlog.dead);
+    gauge_time(INBOX_OLDEST_SECONDS, backlog.oldest.unwrap_or_default());
 }
 
 const PAGE: usize = 100;

@@ -62,6 +62,7 @@ mod decide;
 mod front;
 mod held;
 mod letters;
+mod measure;
 mod raw;
 mod receive;
 mod received;

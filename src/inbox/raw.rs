@@ -66,6 +66,13 @@ impl RawRequest {
     }
 }
 
+/// The channel of a raw request; empty if it cannot be read. Costs no more than that.
+pub(crate) fn channel_of(bytes: &Bytes) -> &str {
+    let rest = bytes.get(1..).unwrap_or_default();
+    let key = postcard::take_from_bytes::<Texts<'_>>(rest);
+    key.map_or("", |((channel, _, _), _)| channel)
+}
+
 const VERSION: u8 = 1;
 
 type Texts<'a> = (&'a str, &'a str, &'a str);

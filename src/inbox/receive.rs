@@ -15,12 +15,13 @@ use crate::body::read::Read;
 use crate::body::request::RequestBody;
 use crate::body::response::ResponseBody;
 use crate::channel::contract::Channel;
+use crate::counts::Told;
 use crate::delivery::Delivery;
 use crate::detach::Attendance;
 use crate::error::{BoxError, Error};
 use crate::flow::reading::{Taken, take};
 use crate::flow::run::Inner;
-use crate::flow::story::each_once;
+use crate::flow::story::named;
 use crate::inbox::decide::keep;
 use crate::inbox::raw::RawRequest;
 use crate::inbox::room::Given;
@@ -33,6 +34,8 @@ use crate::reply;
 use crate::store::queue::arrival::{Accepted, Arrival, Place};
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::{Turn, TurnHold, Waiting};
+use crate::watch::emit::age;
+use crate::watch::metric::REPEAT_AGE_SECONDS;
 
 /// Answers one request that concerns the channel: read, verify, name, store, acknowledge.
 ///
@@ -58,52 +61,53 @@ where
     let context = &shared.context;
     let (head, body) = request.into_parts();
     let asked = context.asked(&head);
-    let refuse = |problem: &Problem| {
-        context.counters.refused.one();
-        Ok(asked.problem(problem))
-    };
 
     // Read.
     let read = match take(context, &asked, &head, body).await {
         Taken::Whole(read) => read,
-        Taken::Refused(problem) => return refuse(&problem),
+        Taken::Refused(problem) => return Ok(context.refused(&asked, &problem)),
         // Never let pass: the options of an inbox do not allow it.
-        Taken::Streaming(_) => return refuse(&Problem::streaming_call()),
+        Taken::Streaming(_) => return Ok(context.refused(&asked, &Problem::streaming_call())),
     };
 
-    // Verify.
-    if let Err(refusal) = context.channel.verify(&head, &read.data) {
-        return refuse(&Problem::refused(&refusal));
-    }
-
-    // Name.
-    let deliveries = match context.channel.deliveries(&head, &read.data) {
-        Ok(deliveries) => each_once(deliveries),
-        Err(refusal) => return refuse(&Problem::refused(&refusal)),
+    // Verify and name.
+    let deliveries = match named(context, &head, &read.data) {
+        Ok(deliveries) => deliveries,
+        Err(refusal) => return Ok(context.refused(&asked, &Problem::refused(&refusal))),
     };
     if deliveries.is_empty() {
-        context.counters.without_key.one();
+        context
+            .counters
+            .tell(&asked.terms.channel, Told::WithoutKey);
         return Inner::cold(service).pass(request_of(head, read)).await;
     }
 
     // Store.
     let keep = keep(&shared.plan, asked.terms);
+    let unavailable = || {
+        context
+            .counters
+            .tell(&asked.terms.channel, Told::Unavailable);
+        Ok(asked.problem(&Problem::store_unavailable(RETRY_SOON)))
+    };
     let Ok(arrivals) = arrivals(&shared, (&head, &read.data), &deliveries, keep) else {
-        return Ok(asked.problem(&Problem::store_unavailable(RETRY_SOON)));
+        return unavailable();
     };
     attendance.stay();
-    let Ok(repeats) = store(&shared, &arrivals).await else {
-        return Ok(asked.problem(&Problem::store_unavailable(RETRY_SOON)));
+    let Ok(repeats) = store(&shared, (&arrivals, &deliveries)).await else {
+        return unavailable();
     };
     attendance.leave();
 
     // Acknowledge.
     let ack = &asked.terms.ack;
-    Ok(if repeats == arrivals.len() {
-        reply::repeated_ack(ack)
+    let (told, response) = if repeats == arrivals.len() {
+        (Told::Repeated, reply::repeated_ack(ack))
     } else {
-        reply::ack(ack)
-    })
+        (Told::Stored, reply::ack(ack))
+    };
+    context.counters.tell(&asked.terms.channel, told);
+    Ok(response)
 }
 
 fn request_of<B>(head: Parts, read: Read) -> Request<RequestBody<B>> {
@@ -142,7 +146,7 @@ fn arrivals<Q, C: Channel>(
 /// worker. Gives the number of repeats.
 async fn store<Q: Queue, C: Channel>(
     shared: &Shared<Q, C>,
-    arrivals: &[Arrival],
+    (arrivals, deliveries): (&[Arrival], &[Delivery]),
 ) -> Result<usize, Error> {
     let lines: HashSet<_> = arrivals.iter().map(Arrival::line).collect();
     let mut places = shared.room.reserve(lines.len());
@@ -151,10 +155,13 @@ async fn store<Q: Queue, C: Channel>(
     let accepted = shared.within(shared.context.store.accept(arrivals, lease));
     let mut repeats = 0;
     let mut unwanted = Vec::new();
-    for (arrival, accepted) in arrivals.iter().zip(accepted.await?) {
+    let named = arrivals.iter().zip(deliveries);
+    for ((arrival, delivery), accepted) in named.zip(accepted.await?) {
         match accepted {
             Accepted::Repeat(stage) => {
                 repeats += 1;
+                let channel = arrival.key.channel();
+                age(REPEAT_AGE_SECONDS, [channel], delivery.when_sent());
                 shared.counters.repeat(stage).one();
             }
             Accepted::New { place, turn } => {

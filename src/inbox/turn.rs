@@ -12,6 +12,7 @@ use rand::random;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
+use tracing::Instrument;
 
 use crate::body::request::RequestBody;
 #[cfg(any(test, feature = "testing"))]
@@ -21,10 +22,14 @@ use crate::error::BoxError;
 use crate::inbox::attempt::attempt;
 use crate::inbox::decide::{ended, spent};
 use crate::inbox::held::Holding;
+use crate::inbox::raw::channel_of;
 use crate::inbox::shared::Shared;
 use crate::pace::settle_again_after;
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::{Behind, Ended, Onward, Report, Then, Turn, Waiting};
+use crate::watch::emit::count as measured;
+use crate::watch::metric::INBOX_ATTEMPTS;
+use crate::watch::span::span;
 
 /// When a worker's turns end.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +70,8 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
         if stops.soon.is_cancelled() {
             break;
         }
-        let run = run(&shared, service.clone(), &holding, &message);
+        let span = span();
+        let run = run(&shared, service.clone(), &holding, &message).instrument(span.clone());
         let ended = tokio::select! {
             ended = run => ended,
             () = stops.now.cancelled() => cut(&message),
@@ -74,7 +80,7 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
                 return;
             }
         };
-        count(&shared, &ended);
+        span.in_scope(|| count(&shared, &message, &ended));
         handled += 1;
         let is_long = handled >= MOST_MESSAGES || began.elapsed() >= MOST_TIME;
         let then = if stops.soon.is_cancelled() || is_long {
@@ -125,7 +131,8 @@ where
     if let Some(dead) = spent(plan, message.attempt, message.fault.as_deref()) {
         return dead;
     }
-    let came = attempt(plan, service, holding.hold, message).await;
+    let keys = shared.context.options.keys;
+    let came = attempt((plan, keys), service, holding.hold, message).await;
     ended(plan, message.attempt, came, random())
 }
 
@@ -139,11 +146,27 @@ fn cut(message: &Waiting) -> Ended {
     }
 }
 
-fn count<Q: Queue, C: Channel>(shared: &Shared<Q, C>, ended: &Ended) {
+fn count<Q: Queue, C: Channel>(shared: &Shared<Q, C>, message: &Waiting, ended: &Ended) {
+    let (counter, end) = match ended {
+        Ended::Done | Ended::Kept => (&shared.counters.handled, "handled"),
+        Ended::Later { .. } => (&shared.counters.failed, "failed"),
+        Ended::Dead { .. } => (&shared.counters.died, "dead"),
+    };
+    counter.one();
+    measured(INBOX_ATTEMPTS, [channel_of(&message.raw), end], 1);
+    say_end(message.attempt, ended);
+}
+
+/// The fault stays in the store: it may quote what a customer wrote.
+#[expect(
+    clippy::cognitive_complexity,
+    reason = "three events, as macros write them"
+)]
+fn say_end(attempt: u32, ended: &Ended) {
     match ended {
-        Ended::Done | Ended::Kept => shared.counters.handled.one(),
-        Ended::Later { .. } => shared.counters.failed.one(),
-        Ended::Dead { .. } => shared.counters.died.one(),
+        Ended::Done | Ended::Kept => tracing::debug!(attempt, "a message was handled"),
+        Ended::Later { after, .. } => tracing::warn!(attempt, ?after, "an attempt failed"),
+        Ended::Dead { .. } => tracing::error!(attempt, "a message is dead"),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::{Fuse, FusedFuture};
+use futures_util::future::{Fuse, FusedFuture, join};
 use http::{Request, Response};
 use http_body::Body;
 use tokio::sync::OwnedSemaphorePermit;
@@ -22,6 +22,7 @@ use crate::body::request::RequestBody;
 use crate::channel::contract::Channel;
 use crate::error::BoxError;
 use crate::inbox::held::{Held, beat};
+use crate::inbox::measure::measure;
 use crate::inbox::room::Given;
 use crate::inbox::shared::Shared;
 use crate::inbox::turn::{AT_ONCE, Stops, handle};
@@ -98,6 +99,10 @@ impl<Svc, Q, C, B> Worker<Svc, Q, C, B> {
         let _cut = stops.now.clone().drop_guard();
         let held = Arc::<Held>::default();
         let beats = beat(Arc::clone(&self.shared), Arc::clone(&held));
+        let measure = measure(Arc::clone(&self.shared));
+        let beats = async move {
+            join(beats, measure).await;
+        };
         let _heart = AbortOnDropHandle::new(spawn(beats));
         let mut hands = Hands {
             service: self.service,

@@ -4,11 +4,16 @@ mod boxed;
 mod connect;
 pub(crate) mod contract;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metered;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub(crate) mod queue;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(not(feature = "metrics"))]
+mod unmetered;
+pub(crate) mod watched;
 
 pub use boxed::BoxStore;
 pub use connect::connect;

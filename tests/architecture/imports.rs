@@ -7,8 +7,16 @@ use crate::source::Source;
 
 /// From the ground up. A module at the top of `src` belongs to one level.
 const LEVELS: [&[&str]; 10] = [
-    &["error", "trace", "chance", "counts", "path"],
-    &["key", "record", "delivery", "fingerprint", "canonical"],
+    &["error", "trace", "chance", "path"],
+    &[
+        "key",
+        "record",
+        "delivery",
+        "fingerprint",
+        "canonical",
+        "watch",
+        "counts",
+    ],
     &["body", "channel", "verify", "store", "underway"],
     &["policy", "pace"],
     &["coding"],

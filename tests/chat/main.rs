@@ -16,6 +16,8 @@ mod drain;
 mod http;
 mod kill;
 mod log;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod replay;
 mod server;
 mod shop;
