@@ -31,6 +31,7 @@ pub(crate) struct Counters {
     pub(crate) renewals_lost: Counter,
     pub(crate) detached: Counter,
     pub(crate) overloaded: Counter,
+    pub(crate) unread: Counter,
 }
 
 /// On whose behalf is counted.
@@ -41,6 +42,8 @@ pub(crate) enum Mode {
     Line,
     /// Of an inbox.
     Inbox,
+    /// Of a layer that only looks.
+    Observe,
 }
 
 /// What a request came to.
@@ -57,6 +60,8 @@ pub(crate) enum Told {
     Unprotected,
     Unavailable,
     Overloaded,
+    /// Not to be judged by a layer that only looks: the handler did not read the request.
+    Unread,
     /// Stored by an inbox.
     Stored,
     /// Acknowledged by an inbox that knew all its messages.
@@ -124,6 +129,9 @@ pub struct Counts {
     pub detached: u64,
     /// Requests refused because too many runs go on without a caller.
     pub overloaded: u64,
+    /// Requests of which a layer that [only looks](crate::IdempotencyLayer::observe_only) could not
+    /// tell what they were, since the handler did not read them to their end.
+    pub unread: u64,
 }
 
 impl Counters {
@@ -172,6 +180,7 @@ impl Counters {
             Told::Unprotected => &self.unprotected,
             Told::Unavailable => &self.unavailable,
             Told::Overloaded => &self.overloaded,
+            Told::Unread => &self.unread,
             Told::Stored | Told::Repeated => return None,
         })
     }
@@ -197,6 +206,7 @@ impl Counters {
             renewals_lost: self.renewals_lost.value(),
             detached: self.detached.value(),
             overloaded: self.overloaded.value(),
+            unread: self.unread.value(),
         }
     }
 }
@@ -206,6 +216,7 @@ impl Mode {
         match self {
             Self::Line => "line",
             Self::Inbox => "inbox",
+            Self::Observe => "observe",
         }
     }
 }
@@ -224,6 +235,7 @@ impl Told {
             Self::Unprotected => "unprotected",
             Self::Unavailable => "unavailable",
             Self::Overloaded => "overloaded",
+            Self::Unread => "unread",
             Self::Stored => "stored",
             Self::Repeated => "repeated",
         }

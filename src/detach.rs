@@ -43,6 +43,13 @@ impl Detached {
         self.tasks.spawn(task.instrument(Span::current()));
     }
 
+    /// Runs `task` beside a request; `false` outside of a runtime, where there is nobody to run it.
+    pub(crate) fn beside(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        let runtime = Handle::try_current();
+        let spawned = runtime.map(|runtime| self.tasks.spawn_on(task, &runtime));
+        spawned.is_ok()
+    }
+
     /// Waits until no task is left, or for `limit`. Gives the number of those that still go on.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
         self.tasks.close();

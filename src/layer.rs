@@ -9,11 +9,13 @@ use http::header::HeaderName;
 use tower_layer::Layer;
 
 use crate::channel::contract::Channel;
-use crate::counts::Counts;
+use crate::counts::{Counters, Counts, Mode};
 use crate::detach::Detached;
 use crate::fingerprint::BodyForm;
 use crate::flow::context::Context;
-use crate::policy::{Comparison, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options, Others};
+use crate::policy::{
+    Comparison, Effect, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options, Others,
+};
 use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
@@ -187,6 +189,34 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// Changes the options; services made before keep theirs.
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(&mut Arc::make_mut(&mut self.context).options);
+        self
+    }
+
+    /// The layer only looks: it counts and traces what it would have done, and changes nothing.
+    /// Default: it acts.
+    ///
+    /// Every request runs the handler, at once, with its own body and without the extension
+    /// [`Claimed`](crate::Claimed), and gets the handler's own answer: nothing is blocked, refused,
+    /// held back or delayed, whatever the store does. A caller that leaves ends its handler, as
+    /// without the layer. In a task beside it, the layer does as it would: it claims the key once
+    /// the handler has read the body, renews the lease while the handler runs, and records the
+    /// handler's success or releases the key. [`counts`](Self::counts), metrics (`mode="observe"`)
+    /// and traces then say what would have happened.
+    ///
+    /// # What it writes
+    /// The same rows as a layer that acts, since only they tell a repeat: keys, records with bodies
+    /// up to [`max_response`](Self::max_response), and their retention. So it also shows what the
+    /// store will have to bear; and once the layer acts, what was recorded before is replayed.
+    /// Where two requests with one key both run, the first one's answer is recorded.
+    ///
+    /// # What it does not see
+    /// A request whose body the handler does not read to its end counts as `unread`: to read on
+    /// would change what the sender sees. It costs a copy of the head, a task, and as much memory
+    /// as the two bodies take, up to the limits.
+    pub fn observe_only(mut self) -> Self {
+        let context = Arc::make_mut(&mut self.context);
+        context.options.effect = Effect::Observes;
+        context.counters = Arc::new(Counters::of(Mode::Observe));
         self
     }
 

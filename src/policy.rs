@@ -29,6 +29,15 @@ pub(crate) struct Options {
     pub(crate) not_replayed: Vec<HeaderName>,
     pub(crate) max_detached: usize,
     pub(crate) keys: KeysInLogs,
+    pub(crate) effect: Effect,
+}
+
+/// Whether the layer acts on what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Acts,
+    /// It only looks.
+    Observes,
 }
 
 /// Who says whether a repeat must be the same request.
@@ -176,6 +185,7 @@ impl Default for Options {
             not_replayed: not_replayed(),
             max_detached: 65_536,
             keys: KeysInLogs::default(),
+            effect: Effect::Acts,
         }
     }
 }

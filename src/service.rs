@@ -18,6 +18,7 @@ use crate::channel::contract::{Channel, Concern};
 use crate::detach::{Attendance, Staying};
 use crate::error::BoxError;
 use crate::flow::context::Context;
+use crate::flow::observe::{Watcher, observe};
 use crate::flow::story::answer;
 use crate::store::contract::Store;
 use crate::watch::span::span;
@@ -68,6 +69,14 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
         let lane = match self.context.concern(&head) {
+            Ok(Concern::Read) if self.context.observes() => {
+                let request = Request::from_parts(head, body);
+                let (request, watcher) = observe(&self.context, request);
+                Lane::Observed {
+                    inner: self.inner.call(request),
+                    watcher,
+                }
+            }
             Ok(Concern::Read) => {
                 let request = Request::from_parts(head, body);
                 Lane::Guarded {
@@ -75,6 +84,13 @@ where
                 }
             }
             Ok(Concern::Pass | Concern::NoKey) => {
+                let request = Request::from_parts(head, RequestBody::passed(body));
+                Lane::Pass {
+                    inner: self.inner.call(request),
+                }
+            }
+            Err(_) if self.context.observes() => {
+                self.context.would_refuse(&head);
                 let request = Request::from_parts(head, RequestBody::passed(body));
                 Lane::Pass {
                     inner: self.inner.call(request),
@@ -155,6 +171,7 @@ pin_project! {
         E: 'static,
     {
         Pass { #[pin] inner: F },
+        Observed { #[pin] inner: F, watcher: Option<Watcher> },
         Guarded { #[pin] rest: Staying<Result<Response<ResponseBody<R>>, E>> },
         Refused { response: Option<Response<ResponseBody<R>>> },
     }
@@ -181,7 +198,7 @@ impl<F, R: Send + 'static, E: Send + 'static> ResponseFuture<F, R, E> {
 impl<F, R, E> Future for ResponseFuture<F, R, E>
 where
     F: Future<Output = Result<Response<R>, E>>,
-    R: Send + 'static,
+    R: Body<Data = Bytes> + Send + 'static,
     E: Send + 'static,
 {
     type Output = Result<Response<ResponseBody<R>>, E>;
@@ -191,6 +208,15 @@ where
             LaneProjection::Pass { inner } => {
                 let response = ready!(inner.poll(cx))?;
                 Poll::Ready(Ok(response.map(ResponseBody::passed)))
+            }
+            LaneProjection::Observed { inner, watcher } => {
+                let answer = ready!(inner.poll(cx));
+                // An error drops the watcher, who knows then.
+                let watcher = watcher.take();
+                Poll::Ready(answer.map(|response| match watcher {
+                    Some(watcher) => watcher.pass(response),
+                    None => response.map(ResponseBody::passed),
+                }))
             }
             LaneProjection::Guarded { rest } => rest.poll(cx),
             LaneProjection::Refused { response } => match response.take() {

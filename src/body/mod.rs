@@ -5,6 +5,7 @@ mod joined;
 pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod response;
+pub(crate) mod tap;
 
 pub use request::RequestBody;
 pub use response::ResponseBody;

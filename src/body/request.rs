@@ -1,7 +1,7 @@
 //! The body that the inner service is given.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::body::read::{Begun, Read, length};
+use crate::body::tap::Tap;
 
 pin_project! {
     /// The body that the inner service is given: the caller's own, or the bytes that were read.
@@ -26,6 +27,7 @@ pin_project! {
         Passed { #[pin] body: B },
         Read { data: Bytes, trailers: Option<HeaderMap> },
         Begun { first: Bytes, body: Pin<Box<B>> },
+        Tapped { #[pin] body: B, tap: Box<Tap> },
     }
 }
 
@@ -34,6 +36,18 @@ impl<B> RequestBody<B> {
     pub(crate) fn passed(body: B) -> Self {
         Self {
             kind: RequestKind::Passed { body },
+        }
+    }
+
+    /// The caller's body, untouched, of which a copy is made as it passes.
+    pub(crate) fn tapped(body: B, mut tap: Tap) -> Self
+    where
+        B: Body<Data = Bytes>,
+    {
+        tap.begin(body.size_hint().exact(), body.is_end_stream());
+        let tap = Box::new(tap);
+        Self {
+            kind: RequestKind::Tapped { body, tap },
         }
     }
 
@@ -78,12 +92,17 @@ impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
                 Poll::Ready(Some(Ok(Frame::data(std::mem::take(first)))))
             }
             RequestKindProjection::Begun { body, .. } => body.as_mut().poll_frame(cx),
+            RequestKindProjection::Tapped { mut body, tap } => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                tap.pass(frame.as_ref(), body.is_end_stream());
+                Poll::Ready(frame)
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            RequestKind::Passed { body } => body.is_end_stream(),
+            RequestKind::Passed { body } | RequestKind::Tapped { body, .. } => body.is_end_stream(),
             RequestKind::Read { data, trailers } => data.is_empty() && trailers.is_none(),
             RequestKind::Begun { first, body } => first.is_empty() && body.is_end_stream(),
         }
@@ -91,7 +110,7 @@ impl<B: Body<Data = Bytes>> Body for RequestBody<B> {
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            RequestKind::Passed { body } => body.size_hint(),
+            RequestKind::Passed { body } | RequestKind::Tapped { body, .. } => body.size_hint(),
             // With an announced length, HTTP/1 has no place for trailers.
             RequestKind::Read {
                 data,

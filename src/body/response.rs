@@ -11,6 +11,7 @@ use pin_project_lite::pin_project;
 use tokio::sync::mpsc::Receiver;
 
 use crate::body::read::length;
+use crate::body::tap::Tap;
 use crate::error::BoxError;
 use crate::record::Whole;
 
@@ -34,6 +35,7 @@ pin_project! {
         Streamed { pieces: Receiver<Piece<B>> },
         Rest { first: std::vec::IntoIter<Bytes>, body: Pin<Box<B>> },
         Ended { error: Option<BoxError> },
+        Tapped { #[pin] body: B, tap: Box<Tap> },
     }
 }
 
@@ -59,6 +61,12 @@ impl<B> ResponseBody<B> {
     /// The inner service's body, untouched.
     pub(crate) fn passed(body: B) -> Self {
         Self::of(Kind::Passed { body })
+    }
+
+    /// The inner service's body, untouched, of which a copy is made as it passes.
+    pub(crate) fn tapped(body: B, tap: Tap) -> Self {
+        let tap = Box::new(tap);
+        Self::of(Kind::Tapped { body, tap })
     }
 
     /// A body that is known whole.
@@ -129,6 +137,11 @@ where
                     Some(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                     None => return poll_source(body.as_mut(), cx),
                 },
+                KindProjection::Tapped { mut body, tap } => {
+                    let frame = ready!(body.as_mut().poll_frame(cx));
+                    tap.pass(frame.as_ref(), body.is_end_stream());
+                    return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+                }
                 KindProjection::Ended { error } => return Poll::Ready(error.take().map(Err)),
                 KindProjection::Streamed { pieces } => match ready!(pieces.poll_recv(cx)) {
                     Some(Piece::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
@@ -145,7 +158,7 @@ where
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Passed { body } => body.is_end_stream(),
+            Kind::Passed { body } | Kind::Tapped { body, .. } => body.is_end_stream(),
             Kind::Whole {
                 frames, trailers, ..
             } => frames.len() == 0 && trailers.is_none(),
@@ -157,7 +170,7 @@ where
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Passed { body } => body.size_hint(),
+            Kind::Passed { body } | Kind::Tapped { body, .. } => body.size_hint(),
             Kind::Whole { left, .. } => left.map_or_else(SizeHint::default, SizeHint::with_exact),
             Kind::Streamed { .. } => SizeHint::default(),
             Kind::Rest { first, body } => {

@@ -20,7 +20,7 @@ use crate::counts::{Counters, Told};
 use crate::detach::Detached;
 use crate::error::Error;
 use crate::pace::retry_after_running;
-use crate::policy::{Options, Protocol};
+use crate::policy::{Effect, Options, Protocol};
 use crate::problem::Problem;
 use crate::record::{Keep, Payload, Record};
 use crate::reply;
@@ -93,6 +93,17 @@ impl<S: Store, C: Channel> Context<S, C> {
             self.detached.drain_body(Box::pin(body));
         }
         self.refused(&asked, &Problem::refused(refusal))
+    }
+
+    /// Whether the layer only looks.
+    pub(crate) fn observes(&self) -> bool {
+        self.options.effect == Effect::Observes
+    }
+
+    /// Counts a request whose head alone would have it refused.
+    pub(crate) fn would_refuse(&self, head: &Parts) {
+        let terms = self.channel.terms(head);
+        self.counters.tell(&terms.channel, Told::Refused);
     }
 
     /// The answer to a request that is refused before anything is claimed.

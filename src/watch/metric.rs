@@ -145,7 +145,7 @@ pub const ALL: [Metric; 15] = [
 
 /// Label: the channel's name.
 pub const CHANNEL: &str = "channel";
-/// Label: `line` or `inbox`.
+/// Label: `line`, `inbox`, or `observe` where the layer only looks.
 pub const MODE: &str = "mode";
 /// Label: what a request came to.
 pub const OUTCOME: &str = "outcome";
