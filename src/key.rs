@@ -197,6 +197,16 @@ mod tests {
         assert_ne!(key("ab", "c", "d").digest(), key("a", "bc", "d").digest());
     }
 
+    /// Stores find rows by it.
+    ///
+    /// Field case P52.
+    #[test]
+    fn a_keys_digest_is_the_same_in_every_version() {
+        let digest = Key::new("whatsapp", "106", &["wamid.A"]).digest();
+        let head = u128::from_be_bytes(*digest.first_chunk().unwrap());
+        assert_eq!(head, 0x4d69_52ce_b68d_0721_e41e_5e8d_ef3e_ef53);
+    }
+
     #[test]
     fn debug_does_not_show_the_id() {
         let shown = format!("{:?}", Key::new("web", "alice", &["secret-id"]));

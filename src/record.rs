@@ -280,6 +280,7 @@ mod tests {
         }
     }
 
+    /// Field case B21.
     #[test]
     fn damaged_or_later_bytes_are_an_error_and_no_record() {
         let bytes = sample(Payload::TooLarge).to_bytes().unwrap();
@@ -290,5 +291,22 @@ mod tests {
         );
         assert!(Record::from_bytes(&[9, 0, 0]).unwrap_err().is_corrupt());
         assert!(Record::from_bytes(&[]).unwrap_err().is_corrupt());
+    }
+
+    /// Stores hold records for weeks: a new version reads what an old one wrote.
+    ///
+    /// Field case B21.
+    #[test]
+    fn what_version_1_wrote_is_read() {
+        let body = Payload::Whole(Whole {
+            frames: vec![Bytes::from_static(b"hi")],
+            trailers: None,
+            sized: true,
+        });
+        let written = b"\x01\xc9\x01\x03\x03x-a\x011\x03x-a\x012\x03x-b\x04caf\xe9\
+            \x00\x01\x02hi\x00\x01";
+        let read = Record::from_bytes(written).unwrap();
+        assert_eq!(read, sample(body));
+        assert_eq!(read.to_bytes().unwrap(), written);
     }
 }
