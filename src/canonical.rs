@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(a, b);
     }
 
+    /// Field case B51.
     #[test]
     fn values_that_differ_stay_different() {
         for (a, b) in [

@@ -26,10 +26,18 @@ use crate::store::contract::{Lease, Token};
 pub struct Claimed(Arc<Inner>);
 
 struct Inner {
+    by: By,
     messages: Vec<Message>,
     others: Vec<Key>,
     /// What the handler said about single messages, by place.
     said: Mutex<Vec<Option<Disposition>>>,
+}
+
+/// Who claimed. An inbox has keys of its own, so that a layer behind it claims for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Layer,
+    Inbox,
 }
 
 /// One message that this run may handle.
@@ -41,8 +49,9 @@ pub struct Message {
 }
 
 impl Claimed {
-    pub(crate) fn new(messages: Vec<Message>, others: Vec<Key>) -> Self {
+    pub(crate) fn new(by: By, messages: Vec<Message>, others: Vec<Key>) -> Self {
         Self(Arc::new(Inner {
+            by,
             messages,
             others,
             said: Mutex::default(),
@@ -82,6 +91,13 @@ impl Claimed {
             *slot = Some(disposition);
         }
         true
+    }
+
+    /// Whether a layer in front has decided about this key: a second one must leave it alone, or
+    /// the request would wait for itself.
+    pub(crate) fn decided(&self, key: &Key) -> bool {
+        let is_mine = || self.0.messages.iter().any(|message| message.key() == key);
+        self.0.by == By::Layer && (is_mine() || self.0.others.contains(key))
     }
 
     /// Whether the handler gave single messages back: then no success is told to the caller.
@@ -179,6 +195,7 @@ mod tests {
         Message::under(delivery, Token::new(attempt.into()), attempt)
     }
 
+    /// Field cases B08, P61.
     #[test]
     fn a_steps_key_is_the_same_for_every_attempt_and_no_other_step() {
         let key = message("1", 1).step_key("charge");

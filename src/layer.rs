@@ -66,6 +66,9 @@ use crate::watch::shown::KeysInLogs;
 /// A clone, and every service that it makes, shares the store, the counts and the running
 /// messages. Options are set before the first service is made; a value set here overrides what
 /// the channel brings along.
+///
+/// Mounted twice on the way of a request, with the same keys, it claims once: the inner layer passes
+/// on what the outer one has decided.
 #[must_use = "a layer does nothing until it is mounted"]
 pub struct IdempotencyLayer<S, C> {
     /// Shared by all services, so that making one costs a reference count: axum makes one for
@@ -94,7 +97,11 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// A run that is alive renews it every third of it. After a process died, its messages can be
     /// run again when their leases have lapsed: make it shorter than the sender goes on
     /// repeating, and longer than a process may be paused.
+    ///
+    /// # Panics
+    /// If it is zero: no run could begin under it.
     pub fn lease(self, lease: Duration) -> Self {
+        assert!(!lease.is_zero(), "a lease of no time");
         self.with(|options| options.lease = lease)
     }
 
@@ -141,7 +148,11 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     }
 
     /// How long one store call may take. Default: 5 s.
+    ///
+    /// # Panics
+    /// If it is zero: no store could answer.
     pub fn store_limit(self, limit: Duration) -> Self {
+        assert!(!limit.is_zero(), "a store limit of no time");
         self.with(|options| options.store_limit = limit)
     }
 
@@ -168,8 +179,10 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
         self.with(|options| options.also_recorded.push(status))
     }
 
-    /// Replaces the list of header fields that are left out of records. Default: hop-by-hop
-    /// fields and framing, `Date`, `Set-Cookie`, and the CORS fields.
+    /// Replaces the list of header fields that are left out of records. Default: `Date`,
+    /// `Set-Cookie`, `WWW-Authenticate`, `Authentication-Info`, and the CORS fields.
+    ///
+    /// Hop-by-hop fields and framing belong to one connection and are never recorded.
     pub fn not_replayed(self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
         self.with(|options| options.not_replayed = fields.into_iter().collect())
     }
@@ -179,6 +192,15 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// no run is cut. Default: 65,536.
     pub fn max_detached(self, runs: usize) -> Self {
         self.with(|options| options.max_detached = runs)
+    }
+
+    /// How many repeats may wait for the runs of others at the same time. One more is told at once
+    /// to come again. Default: 1,024.
+    ///
+    /// A repeat that waits holds its connection and its body, so whoever sends a running key over
+    /// and over holds up to this many times [`max_request`](Self::max_request) of memory.
+    pub fn max_waiting(self, repeats: usize) -> Self {
+        self.with(|options| options.max_waiting = repeats)
     }
 
     /// How traces name messages. Default: by a digest that names no person.

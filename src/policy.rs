@@ -28,6 +28,7 @@ pub(crate) struct Options {
     pub(crate) also_recorded: Vec<StatusCode>,
     pub(crate) not_replayed: Vec<HeaderName>,
     pub(crate) max_detached: usize,
+    pub(crate) max_waiting: usize,
     pub(crate) keys: KeysInLogs,
     pub(crate) effect: Effect,
 }
@@ -184,6 +185,7 @@ impl Default for Options {
             also_recorded: Vec::new(),
             not_replayed: not_replayed(),
             max_detached: 65_536,
+            max_waiting: 1024,
             keys: KeysInLogs::default(),
             effect: Effect::Acts,
         }
@@ -276,19 +278,27 @@ pub(crate) const EAGER: usize = 64 << 10;
 
 pub(crate) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Header fields that belong to one answer and not to its repeats: hop-by-hop fields and framing
-/// (RFC 9110, section 7.6.1), the date, cookies, and what CORS says to one origin.
+/// Header fields of one connection: framing and hop-by-hop (RFC 9110, section 7.6.1). Never
+/// recorded, whatever list was chosen: a repeat comes over another connection.
+pub(crate) const OF_THE_CONNECTION: [HeaderName; 8] = [
+    HeaderName::from_static("connection"),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("proxy-authentication-info"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("te"),
+    HeaderName::from_static("transfer-encoding"),
+    HeaderName::from_static("upgrade"),
+];
+
+/// Header fields that belong to one answer and not to its repeats: the date, cookies, what was
+/// said to one caller's credentials, and to one origin by CORS.
 pub(crate) fn not_replayed() -> Vec<HeaderName> {
     [
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-connection",
-        "te",
-        "transfer-encoding",
-        "upgrade",
         "date",
         "set-cookie",
+        "www-authenticate",
+        "authentication-info",
         "access-control-allow-origin",
         "access-control-allow-credentials",
         "access-control-allow-headers",
@@ -329,6 +339,7 @@ mod tests {
         }
     }
 
+    /// Field case B27.
     #[test]
     fn a_chosen_status_is_recorded() {
         assert_eq!(http(404, None), RECORD);
@@ -345,12 +356,14 @@ mod tests {
         );
     }
 
+    /// Field case B26.
     #[test]
     fn an_upgrade_is_never_recorded_whatever_the_handler_says() {
         assert_eq!(http(101, None), RELEASE);
         assert_eq!(http(101, Some(Disposition::Record)), RELEASE);
     }
 
+    /// Field case B36.
     #[test]
     fn grpc_success_is_status_0_wherever_it_stands() {
         let options = Options::default();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::RandomState;
@@ -18,7 +19,13 @@ type Shard = HashMap<Key, Option<CancellationToken>, RandomState>;
 pub(crate) struct Underway {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
+    /// How many requests wait, for runs of this process and of others.
+    waiting: AtomicUsize,
 }
+
+/// A request that waits until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a>(&'a AtomicUsize);
 
 /// Messages that run until this is dropped.
 #[derive(Debug)]
@@ -34,7 +41,15 @@ impl Underway {
         Self {
             shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
             hasher,
+            waiting: AtomicUsize::new(0),
         }
+    }
+
+    /// A place to wait in, if fewer than `most` requests wait.
+    pub(crate) fn wait(&self, most: usize) -> Option<Waiting<'_>> {
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Waiting(&self.waiting);
+        (before < most).then_some(place)
     }
 
     /// Notes that a run of `keys` begins.
@@ -63,6 +78,12 @@ impl Underway {
     }
 }
 
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Mine {
     fn drop(&mut self) {
         for key in &self.keys {
@@ -81,6 +102,7 @@ impl Drop for Mine {
 mod tests {
     use super::*;
 
+    /// Field case B23.
     #[test]
     fn the_end_of_a_run_wakes_who_waits_for_it() {
         let underway = Arc::new(Underway::new());
@@ -92,5 +114,15 @@ mod tests {
         drop(mine);
         assert!(end.is_cancelled());
         assert!(underway.end_of(&key).is_none());
+    }
+
+    #[test]
+    fn so_many_wait_and_no_more_until_one_leaves() {
+        let underway = Underway::new();
+        let first = underway.wait(2).unwrap();
+        let _second = underway.wait(2).unwrap();
+        assert!(underway.wait(2).is_none());
+        drop(first);
+        assert!(underway.wait(2).is_some());
     }
 }

@@ -22,6 +22,10 @@ const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 /// keeps its id for the three days in which that is possible. A failed run is released, so that
 /// redelivering it does something.
 ///
+/// GitHub's signature covers the body and not this header: who has got hold of a signed request can
+/// have it run again under another id. Where that matters, name the event by its body, with a
+/// [`JsonPath`](crate::channel::JsonPath).
+///
 /// | | |
 /// | --- | --- |
 /// | key | `X-GitHub-Delivery` |

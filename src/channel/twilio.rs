@@ -22,6 +22,10 @@ use crate::verify::verified::Verified;
 /// Conversations that of the message updated, so their keys say what happened to it. Events without
 /// a message pass: calls, conversations, participants.
 ///
+/// Twilio's signature holds no time: a captured request is accepted for as long as the auth token
+/// lives, and only its record keeps it from running again. Choose
+/// [`keep`](crate::IdempotencyLayer::keep) accordingly.
+///
 /// `I-Twilio-Idempotency-Token` names a request and not a message, so it is no key.
 ///
 /// | | |

@@ -66,7 +66,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
     let lease = context.options.lease;
     let claim = Claim::new(Nonce::random(), lease, wanted);
     let deadline = Instant::now() + context.options.wait(asked.terms);
-    let mut waits = 0;
+    let mut place_in_line = None;
     let mut waiting = None;
     loop {
         attendance.stay();
@@ -74,7 +74,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
         let Ok(verdicts) = ask(context, &claim).await else {
             return failed(context, asked);
         };
-        if waits == 0 {
+        if place_in_line.is_none() {
             measure_ages(&verdicts, deliveries);
         }
         let sorted = sort(verdicts, &claim);
@@ -91,20 +91,20 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
                 Box::pin(release(context, sorted.into_leases())).await;
                 return failed(context, asked);
             }
-            Step::Wait => {
-                attendance.leave();
-                if waits == 0 {
-                    context.counters.waited.one();
-                    waiting.get_or_insert(Waiting(&asked.terms.channel, Stopwatch::start()));
-                }
-                waits += 1;
-                on_wait();
+            Step::Wait => attendance.leave(),
+        }
+        if place_in_line.is_none() {
+            place_in_line = context.underway.wait(context.options.max_waiting);
+            if place_in_line.is_some() {
+                context.counters.waited.one();
+                waiting.get_or_insert(Waiting(&asked.terms.channel, Stopwatch::start()));
             }
         }
+        on_wait();
         let (place, remaining) = sorted.busy.unwrap_or_default();
-        let ended = match claim.wanted.get(place) {
-            Some(wanted) => Box::pin(wait(context, &wanted.key, deadline)).await,
-            None => false,
+        let ended = match (claim.wanted.get(place), &place_in_line) {
+            (Some(wanted), Some(_)) => Box::pin(wait(context, &wanted.key, deadline)).await,
+            _ => false,
         };
         if !ended {
             context.counters.tell(&asked.terms.channel, Told::Busy);

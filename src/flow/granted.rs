@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::claimed::{Claimed, Message};
+use crate::claimed::{By, Claimed, Message};
 use crate::delivery::Delivery;
 use crate::policy::Head;
 use crate::store::contract::{Hold, Lease};
@@ -30,7 +30,7 @@ impl Granted {
                 None => others.push(delivery.key().clone()),
             }
         }
-        Claimed::new(messages, others)
+        Claimed::new(By::Layer, messages, others)
     }
 
     pub(crate) fn holds(&self) -> Vec<Hold> {

@@ -1,17 +1,22 @@
 //! What of an answer becomes its record.
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderName};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use crate::channel::contract::Ack;
-use crate::policy::Options;
+use crate::policy::{OF_THE_CONNECTION, Options};
 use crate::record::{Record, Whole};
 
 /// The record of an answer that was read whole.
 pub(crate) fn whole_record(options: &Options, parts: &Parts, whole: &Whole) -> Record {
-    let headers = recorded_headers(options, &parts.headers);
+    let mut headers = recorded_headers(options, &parts.headers);
+    let length: usize = whole.frames.iter().map(Bytes::len).sum();
+    // Where an answer has no body, its length is that of another's (RFC 9110, section 8.6).
+    if length > 0 && headers.contains_key(CONTENT_LENGTH) {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
     Record::new(parts.status, headers, packed_body(whole))
 }
 
@@ -46,7 +51,10 @@ pub(crate) fn recorded_headers(options: &Options, headers: &HeaderMap) -> Header
     let mut piece = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
     let mut recorded = HeaderMap::with_capacity(headers.keys_len());
     for (name, value) in headers {
-        if !options.not_replayed.contains(name) && !named.contains(name) {
+        let is_left_out = OF_THE_CONNECTION.contains(name)
+            || options.not_replayed.contains(name)
+            || named.contains(name);
+        if !is_left_out {
             let copy = HeaderValue::from_maybe_shared(packed(&mut piece, value.as_bytes()));
             let mut copy = copy.unwrap_or_else(|_| value.clone());
             copy.set_sensitive(value.is_sensitive());

@@ -83,6 +83,9 @@ where
         context
             .counters
             .tell(&asked.terms.channel, Told::WithoutKey);
+    }
+    let deliveries = undecided(&head, deliveries);
+    if deliveries.is_empty() {
         return Box::pin(inner.pass(request_of(head, read))).await;
     }
     if context.detached.len() >= context.options.max_detached {
@@ -136,6 +139,15 @@ fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
     if deliveries.len() > 1 {
         let mut seen = HashSet::with_capacity(deliveries.len());
         deliveries.retain(|delivery| seen.insert(delivery.key().clone()));
+    }
+    deliveries
+}
+
+/// The messages about which no layer in front has decided. A request that meets the same layer
+/// twice would wait for itself.
+fn undecided(head: &Parts, mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
+    if let Some(claimed) = head.extensions.get::<Claimed>() {
+        deliveries.retain(|delivery| !claimed.decided(delivery.key()));
     }
     deliveries
 }

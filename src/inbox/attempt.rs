@@ -15,7 +15,7 @@ use tower_service::Service;
 
 use crate::body::read::Read;
 use crate::body::request::RequestBody;
-use crate::claimed::{Claimed, Message};
+use crate::claimed::{By, Claimed, Message};
 use crate::error::{BoxError, Error};
 use crate::flow::run::Inner;
 use crate::inbox::decide::{Came, Failure, Plan, came};
@@ -54,7 +54,7 @@ where
         say_messages(std::slice::from_ref(message.delivery()), keys);
     }
     say_attempt(Some(message.attempt));
-    let run = AssertUnwindSafe(call(service, request, &claimed)).catch_unwind();
+    let run = AssertUnwindSafe(call(plan, service, (request, &claimed))).catch_unwind();
     match timeout(plan.attempt_limit, run).await {
         Ok(Ok(came)) => came,
         Ok(Err(panic)) => failed(format!("panicked: {}", text_of(&*panic))),
@@ -74,7 +74,7 @@ fn request<B>(
         body,
     } = RawRequest::read(&message.raw)?;
     let under = Message::under(delivery.clone(), hold.token, message.attempt);
-    let claimed = Claimed::new(vec![under], Vec::new());
+    let claimed = Claimed::new(By::Inbox, vec![under], Vec::new());
     head.extensions.insert(claimed.clone());
     head.extensions.insert(Received {
         delivery,
@@ -90,7 +90,11 @@ fn request<B>(
     Ok((Request::from_parts(head, RequestBody::read(read)), claimed))
 }
 
-async fn call<Svc, B, R>(service: Svc, request: Request<RequestBody<B>>, claimed: &Claimed) -> Came
+async fn call<Svc, B, R>(
+    plan: &Plan,
+    service: Svc,
+    (request, claimed): (Request<RequestBody<B>>, &Claimed),
+) -> Came
 where
     Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send,
     Svc::Future: Send,
@@ -111,7 +115,7 @@ where
         Err(error) => return failed(format!("broke off its answer: {}", chain(&*error))),
     };
     let now = OffsetDateTime::now_utc();
-    match came(parts.status, &parts.headers, said, now) {
+    match came(plan, (parts.status, &parts.headers), said, now) {
         Came::Handled => Came::Handled,
         Came::Failed { again, fault } => Came::Failed {
             again,

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use http::header::HeaderName;
 
 use crate::channel::contract::Channel;
@@ -62,7 +63,9 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
         self.plan(|plan| plan.lease = lease)
     }
 
-    /// How many attempts a message has before it is dead. Default: 10.
+    /// How many attempts a message has before it is dead. Default: 10, which take four to nine
+    /// minutes if each fails at once. What dies in a longer outage is redriven by
+    /// [`Letters::redrive_all`].
     ///
     /// An attempt is counted when the message is taken, so one that kills its worker has its last
     /// attempt, too. Waiting for a turn is none.
@@ -119,6 +122,15 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
     /// does not need. Default: none.
     pub fn leave_out(self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
         self.plan(|plan| plan.left_out = fields.into_iter().collect())
+    }
+
+    /// Statuses by which the handler says that no later attempt can do better: the message is dead
+    /// at once, as by [`Failure::Never`], and the next one of its conversation comes. Default: none,
+    /// since what is 404 or 422 today may be a fault of the handler that is mended tomorrow.
+    ///
+    /// [`Failure::Never`]: crate::inbox::Failure::Never
+    pub fn gives_up_on(self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
+        self.plan(|plan| plan.given_up_on = statuses.into_iter().collect())
     }
 
     /// The handler sends its replies by itself, through the channel's own API.

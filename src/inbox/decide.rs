@@ -27,6 +27,7 @@ pub(crate) struct Plan {
     pub(crate) look_every: Duration,
     pub(crate) stop_limit: Duration,
     pub(crate) left_out: Vec<HeaderName>,
+    pub(crate) given_up_on: Vec<StatusCode>,
     pub(crate) replies: Replies,
     pub(crate) loss: Loss,
     pub(crate) measure_every: Option<Duration>,
@@ -80,6 +81,7 @@ impl Default for Plan {
             look_every: Duration::from_millis(500),
             stop_limit: Duration::from_secs(20),
             left_out: Vec::new(),
+            given_up_on: Vec::new(),
             replies: Replies::InTheAnswer,
             loss: Loss::Refused,
             measure_every: None,
@@ -90,7 +92,9 @@ impl Default for Plan {
 /// A response extension by which the handler says how a message that it did not handle goes on.
 ///
 /// It counts more than the status. Without it, any answer but a 2xx is tried again with growing
-/// pauses, or after the answer's `Retry-After`.
+/// pauses, or after the answer's `Retry-After`, unless [`Inbox::gives_up_on`] names its status.
+///
+/// [`Inbox::gives_up_on`]: crate::inbox::Inbox::gives_up_on
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
@@ -116,8 +120,8 @@ pub(crate) enum Came {
 
 /// What an answer says. `now` is for a `Retry-After` that is a date.
 pub(crate) fn came(
-    status: StatusCode,
-    headers: &HeaderMap,
+    plan: &Plan,
+    (status, headers): (StatusCode, &HeaderMap),
     (failure, disposition): (Option<Failure>, Option<Disposition>),
     now: OffsetDateTime,
 ) -> Came {
@@ -130,6 +134,7 @@ pub(crate) fn came(
         },
         (None, Some(Disposition::Record | Disposition::RecordFor(_))) => Came::Handled,
         (None, None) if status.is_success() => Came::Handled,
+        (None, None) if plan.given_up_on.contains(&status) => Came::Refused { fault: fault() },
         (None, Some(Disposition::Release) | None) => Came::Failed {
             again: retry_after(headers, now),
             fault: fault(),
@@ -269,7 +274,12 @@ mod tests {
         if let Some(retry) = retry {
             headers.insert(RETRY_AFTER, retry.parse().unwrap());
         }
-        match came(StatusCode::from_u16(status).unwrap(), &headers, said, NOW) {
+        let plan = Plan {
+            given_up_on: vec![StatusCode::GONE],
+            ..Plan::default()
+        };
+        let head = (StatusCode::from_u16(status).unwrap(), &headers);
+        match came(&plan, head, said, NOW) {
             Came::Handled => Came::Handled,
             Came::Failed { again, .. } => Came::Failed {
                 again,
@@ -289,6 +299,8 @@ mod tests {
         for status in [301, 400, 404, 422, 429, 500, 503] {
             assert_eq!(answer(status, None, (None, None)), failed(None), "{status}");
         }
+        let gone = answer(410, None, (None, None));
+        assert!(matches!(gone, Came::Refused { .. }), "{gone:?}");
     }
 
     #[test]

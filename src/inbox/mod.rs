@@ -39,7 +39,7 @@
 //! | 2xx | is done; its payload goes, its key stays |
 //! | any other, an error, a panic, a broken body, too late | is tried again, after `Retry-After` or with growing pauses, until its attempts are spent; then it is dead |
 //! | extension [`Failure::Later`] | is tried again at its time |
-//! | extension [`Failure::Never`] | is dead |
+//! | extension [`Failure::Never`], or a status of [`Inbox::gives_up_on`] | is dead |
 //! | extension [`Disposition`](crate::Disposition) | is done (`Record`) or tried again (`Release`), whatever the status |
 //!
 //! # What is promised

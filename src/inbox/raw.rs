@@ -183,6 +183,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
+    /// Field case B121.
     #[test]
     fn a_request_comes_back_as_it_was() {
         let body = Bytes::from_static(b"\0\xff{}");

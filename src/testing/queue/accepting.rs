@@ -148,6 +148,7 @@ pub async fn a_line_that_ended_begins_again<F: Fixture<Store: Queue>>(fixture: F
 }
 
 /// The same message 64 times at once is kept once.
+// Field cases P98, P103.
 pub async fn of_64_copies_at_once_one_is_new<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     let copies = (0..64).map(|_| accept(store, message("a", "a1")));

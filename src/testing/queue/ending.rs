@@ -60,6 +60,7 @@ pub async fn no_message_is_lost_while_its_line_ends<F: Fixture<Store: Queue>>(fi
 }
 
 /// A report that is sent again changes nothing.
+// Field case B118.
 pub async fn a_second_report_changes_nothing<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     bring_all(store, "a", &["a1", "a2", "a3"]).await;
@@ -70,6 +71,7 @@ pub async fn a_second_report_changes_nothing<F: Fixture<Store: Queue>>(fixture: 
 }
 
 /// A report under a token that was taken over changes nothing.
+// Field case P101.
 pub async fn a_stale_report_changes_nothing<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     bring_all(store, "a", &["a1", "a2"]).await;

@@ -22,6 +22,7 @@ async fn handle<Q: Queue>(store: &Q, arrival: Arrival) {
 }
 
 /// A key goes when its time has ended, and its message is new again.
+// Field case P91.
 pub async fn a_key_goes_when_its_time_has_ended<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     let short = kept("a", Keep::For(SHORT));
@@ -33,6 +34,7 @@ pub async fn a_key_goes_when_its_time_has_ended<F: Fixture<Store: Queue>>(fixtur
 }
 
 /// A message that is not done keeps its key, however long it takes, and so does a dead one.
+// Field case P94.
 pub async fn an_unfinished_message_keeps_its_key<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     let dying = kept("dead", Keep::For(Duration::ZERO));

@@ -36,6 +36,7 @@ pub async fn a_turn_is_given_once<F: Fixture<Store: Queue>>(fixture: F) {
 }
 
 /// Of many takers at once one has the turn.
+// Field cases B119, P96.
 pub async fn of_64_takers_at_once_one_has_the_turn<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     for round in 0..10 {
@@ -88,6 +89,7 @@ pub async fn the_longest_due_line_comes_first<F: Fixture<Store: Queue>>(fixture:
 
 /// A lapsed turn is taken by another, with a higher token; the attempt is counted for the first
 /// message and for no other.
+// Field case P99.
 pub async fn a_lapsed_turn_is_taken_over<F: Fixture<Store: Queue>>(fixture: F) {
     let store = fixture.store();
     bring_all(store, "a", &["a1", "a2"]).await;

@@ -96,6 +96,7 @@ pub async fn a_done_key_is_replayed<F: Fixture>(fixture: F) {
 }
 
 /// Another request under a running key is told which request has it.
+// Field case B05.
 pub async fn a_running_key_with_another_fingerprint_is_other<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let wanted = |number| Wanted::new(key("a")).fingerprint(print(number));

@@ -9,6 +9,7 @@ use crate::testing::store::hand::{
 };
 
 /// A released key was not handled: the next claim runs it as if it were the first.
+// Field case B67.
 pub async fn a_released_key_runs_again_as_a_first_attempt<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let lease = begin(store, Wanted::new(key("a")), LONG).await;
@@ -50,6 +51,7 @@ pub async fn a_stale_record_changes_nothing_while_the_successor_runs<F: Fixture>
 }
 
 /// The release of a run that was taken over is refused while the other runs.
+// Field case P48.
 pub async fn a_stale_release_changes_nothing_while_the_successor_runs<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let (stale, successor) = superseded(store).await;
@@ -59,6 +61,7 @@ pub async fn a_stale_release_changes_nothing_while_the_successor_runs<F: Fixture
 }
 
 /// A done row is never written by a run that was taken over.
+// Field case B07.
 pub async fn a_stale_settlement_changes_nothing_after_the_successor_recorded<F: Fixture>(
     fixture: F,
 ) {
@@ -96,6 +99,7 @@ pub async fn a_record_after_the_release_does_not_bring_the_row_back<F: Fixture>(
 }
 
 /// A doubled record that comes after retention ended does not make the row again.
+// Field case B67.
 pub async fn a_record_does_not_bring_back_a_swept_row<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let lease = begin(store, Wanted::new(key("a")), LONG).await;

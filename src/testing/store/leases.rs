@@ -8,6 +8,7 @@ use crate::testing::store::hand::{
 };
 
 /// A lapsed lease is taken over by the next claim, under a higher token.
+// Field case B24.
 pub async fn a_lapsed_lease_is_taken_over_with_a_higher_token<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let first = begin(store, Wanted::new(key("a")), SHORT).await;
@@ -72,6 +73,7 @@ pub async fn a_lapsed_lease_is_renewed_if_nobody_took_over<F: Fixture>(fixture: 
 }
 
 /// A lease that was taken over cannot be renewed, and trying changes nothing.
+// Field case B07.
 pub async fn a_lease_that_was_taken_over_is_lost<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let first = begin(store, Wanted::new(key("a")), SHORT).await;

@@ -31,6 +31,7 @@ pub async fn a_record_goes_when_its_time_has_ended<F: Fixture>(fixture: F) {
 }
 
 /// Repeats, however many, do not keep a record alive.
+// Field case B65.
 pub async fn a_repeat_does_not_extend_retention<F: Fixture>(fixture: F) {
     let store = fixture.store();
     finish(store, Wanted::new(key("a")), Keep::For(SHORT)).await;
@@ -132,6 +133,7 @@ pub async fn a_new_message_opens_a_closed_conversation_again<F: Fixture>(fixture
 }
 
 /// A running row is never swept, lapsed or not: who takes it over knows that it is not the first.
+// Field case B67.
 pub async fn a_sweep_removes_no_running_row<F: Fixture>(fixture: F) {
     let store = fixture.store();
     let lease = begin(store, Wanted::new(key("running")), LONG).await;
