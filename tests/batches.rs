@@ -146,6 +146,7 @@ async fn the_body_is_passed_whole_where_that_was_chosen() {
     assert_eq!(world.seen(), json!([["a"], ["a", "b"]]));
 }
 
+/// Field case P41.
 #[tokio::test]
 async fn a_batch_that_is_done_is_replayed_and_a_regrouped_one_is_acked() {
     let world = world(Others::CutOut);
@@ -228,6 +229,7 @@ async fn a_success_with_a_message_given_back_is_no_success_for_the_sender() {
     assert_eq!(world.seen(), json!([["a", "back-b"], ["back-b"]]));
 }
 
+/// Field case B61.
 #[tokio::test(start_paused = true)]
 async fn overlapping_batches_at_once_run_each_message_once() {
     let world = world(Others::CutOut);

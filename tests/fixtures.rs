@@ -103,6 +103,7 @@ fn named(file: &str) -> Case {
         .unwrap()
 }
 
+/// Field case B58.
 #[test]
 fn every_request_gives_its_keys_in_their_order() {
     for case in Case::all() {
@@ -139,6 +140,7 @@ fn a_repeat_shares_a_key_with_the_first() {
     }
 }
 
+/// Field case B94.
 #[test]
 fn what_looks_alike_has_other_keys() {
     for case in Case::all() {

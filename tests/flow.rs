@@ -83,6 +83,7 @@ fn is_replayed(response: &Response) -> bool {
     response.headers().contains_key("idempotency-replayed")
 }
 
+/// Field case P82.
 #[tokio::test]
 async fn a_repeat_gets_the_recorded_response_and_nothing_runs() {
     let (app, handler) = app(&layer());
@@ -97,6 +98,7 @@ async fn a_repeat_gets_the_recorded_response_and_nothing_runs() {
     assert_eq!(handler.runs.load(Ordering::SeqCst), 1);
 }
 
+/// Field case P04.
 #[tokio::test]
 async fn without_a_key_and_with_a_safe_method_everything_passes() {
     let layer = layer();
@@ -113,6 +115,7 @@ async fn without_a_key_and_with_a_safe_method_everything_passes() {
     assert_eq!(layer.counts().without_key, 2);
 }
 
+/// Field case B01.
 #[tokio::test(start_paused = true)]
 async fn many_at_once_make_one_run() {
     let layer = layer();
@@ -148,6 +151,7 @@ async fn a_repeat_waits_at_most_its_time_and_is_told_when_to_come_again() {
     assert_eq!(first.await.unwrap().unwrap().status(), 201);
 }
 
+/// Field cases B46, P03, P63, P69, P73, P78.
 #[tokio::test]
 async fn another_request_under_the_same_key_is_refused_with_the_part_that_differs() {
     let (app, handler) = app(&layer());
@@ -212,6 +216,7 @@ async fn the_handler_decides_by_a_disposition() {
     assert_eq!(handler.runs.load(Ordering::SeqCst), 3);
 }
 
+/// Field case P15.
 #[tokio::test]
 async fn a_panic_reaches_the_caller_and_frees_the_key() {
     let layer = layer();
@@ -223,6 +228,7 @@ async fn a_panic_reaches_the_caller_and_frees_the_key() {
     assert_eq!(layer.counts().released, 1);
 }
 
+/// Field cases B82, P07, P26, P39, P46, P66.
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_caller_left_goes_on_and_is_recorded() {
     let layer = layer();
@@ -254,6 +260,7 @@ async fn a_repeat_that_only_waits_ends_with_its_caller() {
     assert_eq!(first.await.unwrap().unwrap().status(), 201);
 }
 
+/// Field case B09.
 #[tokio::test(start_paused = true)]
 async fn a_run_longer_than_its_lease_keeps_it() {
     let layer = layer().lease(Duration::from_secs(3));
@@ -291,6 +298,7 @@ async fn a_large_request_is_refused_and_claims_nothing() {
     assert_eq!(layer.counts().refused, 1);
 }
 
+/// Field cases P08, P17, P27, P36, P64.
 #[tokio::test]
 async fn a_large_response_flows_and_its_repeat_is_told_that_it_was_not_kept() {
     let layer = layer().max_response(4);

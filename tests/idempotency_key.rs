@@ -31,6 +31,7 @@ fn id(value: &[u8]) -> Result<String, Reason> {
     deliveries.map(|all| all.first().unwrap().key().id().to_owned())
 }
 
+/// Field cases B102, P18, P31.
 #[test]
 fn a_quoted_and_a_bare_key_are_one_key() {
     for same in [&b"abc"[..], b"\"abc\"", b" abc ", b"\t\"abc\" "] {
@@ -52,6 +53,7 @@ fn a_key_is_kept_byte_for_byte() {
     }
 }
 
+/// Field cases B102, P35, P45.
 #[test]
 fn what_cannot_be_a_key_is_refused() {
     let long = "x".repeat(256);
@@ -84,6 +86,7 @@ fn what_cannot_be_a_key_is_refused() {
     assert_eq!(id("x".repeat(255).as_bytes()), Ok("x".repeat(255)));
 }
 
+/// Field case B102.
 #[test]
 fn two_header_lines_are_refused_even_if_equal() {
     let head = head(

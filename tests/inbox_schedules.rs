@@ -65,6 +65,7 @@ use crate::schedule::Reached;
 
 const SCHEDULES: u64 = 2_000;
 
+/// Field case B118.
 #[test]
 fn the_promises_of_an_inbox_hold_in_every_schedule() {
     if let Some(seed) = number_in("SCHEDULE_SEED") {

@@ -62,6 +62,7 @@ fn a_wildcard_selects_the_members_of_an_object() {
     assert_eq!(ids_at(IDS, body), Ok(found(&["a", "b"])));
 }
 
+/// Field case B101.
 #[test]
 fn strings_and_integers_are_ids_digit_for_digit() {
     for (value, id) in [
@@ -85,6 +86,7 @@ fn strings_and_integers_are_ids_digit_for_digit() {
     }
 }
 
+/// Field case B101.
 #[test]
 fn anything_else_is_no_id() {
     for value in [

@@ -202,6 +202,7 @@ fn messenger_converses_with_the_person_in_both_directions() {
     assert_eq!(of(echo), (Some("u".into()), Some(8)));
 }
 
+/// Field case B104.
 #[test]
 fn messenger_knows_what_has_no_id_by_sender_and_time() {
     let of = |list: &str, event: Value| {

@@ -44,6 +44,7 @@ async fn sees_nothing(store: &MemoryStore, id: u32) -> bool {
     matches!(sights.as_slice(), [Sight::Absent])
 }
 
+/// Field cases B68, P09.
 #[tokio::test(start_paused = true)]
 async fn a_full_store_refuses_new_keys_and_counts_them() {
     let store = MemoryStore::bounded(2, usize::MAX);
@@ -54,6 +55,7 @@ async fn a_full_store_refuses_new_keys_and_counts_them() {
     assert!(sees_nothing(&store, 3).await);
 }
 
+/// Field case B68.
 #[tokio::test(start_paused = true)]
 async fn a_full_store_still_answers_repeats_of_done_and_running_keys() {
     let store = MemoryStore::bounded(2, usize::MAX);
@@ -66,6 +68,7 @@ async fn a_full_store_still_answers_repeats_of_done_and_running_keys() {
     ));
 }
 
+/// Field case P29.
 #[tokio::test(start_paused = true)]
 async fn a_full_store_gives_room_once_a_retention_has_ended() {
     let store = MemoryStore::bounded(300, usize::MAX);
@@ -80,6 +83,7 @@ async fn a_full_store_gives_room_once_a_retention_has_ended() {
     assert_eq!(store.keys(), 300);
 }
 
+/// Field case B68.
 #[tokio::test(start_paused = true)]
 async fn a_full_store_never_forgets_a_running_key_even_one_that_lapsed() {
     let store = MemoryStore::bounded(1, usize::MAX);
@@ -98,6 +102,7 @@ async fn a_batch_without_room_for_all_its_new_keys_claims_none_of_them() {
     claim(&store, &[1, 2]).await.unwrap();
 }
 
+/// Field case P09.
 #[tokio::test(start_paused = true)]
 async fn records_are_bounded_in_bytes() {
     let store = MemoryStore::bounded(usize::MAX, 10);
@@ -154,6 +159,7 @@ async fn an_ended_row_is_not_seen_even_before_it_is_cleared() {
     assert_eq!(store.keys(), 1);
 }
 
+/// Field cases B66, P29.
 #[tokio::test(start_paused = true)]
 async fn claims_clear_a_few_ended_rows_each_and_keep_up() {
     let store = MemoryStore::new();

@@ -113,6 +113,7 @@ fn a_path_that_names_no_element_is_an_error_when_the_channel_is_made() {
     assert!(twice.unwrap_err().is_misconfigured());
 }
 
+/// Field case B111.
 #[test]
 fn a_required_id_that_is_missing_is_refused() {
     let header = HeaderId::new("shop", "x-id").required().unverified();

@@ -28,6 +28,7 @@ fn request(method: &str, key: &str) -> Request<Full<Bytes>> {
     request.body(Full::from("hello")).unwrap()
 }
 
+/// Field case B90.
 // The mock panics when it is called without having been polled ready.
 #[tokio::test]
 async fn both_lanes_call_the_service_that_was_polled_ready() {

@@ -70,6 +70,7 @@ use tower_idempotency::Counts;
 
 const SCHEDULES: u64 = 100_000;
 
+/// Field case P24.
 #[test]
 fn the_promises_hold_in_every_schedule() {
     if let Some(seed) = number_in("SCHEDULE_SEED") {

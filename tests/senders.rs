@@ -52,6 +52,7 @@ fn twilio_tells_one_conversation_in_both_directions() {
     );
 }
 
+/// Field case B93.
 #[test]
 fn twilio_tells_statuses_and_updates_from_messages() {
     let ids = |body: &str| -> Vec<String> {
@@ -235,6 +236,7 @@ async fn answers_to(
     answers.try_into().unwrap()
 }
 
+/// Field case B129.
 #[tokio::test]
 async fn a_repeat_gets_the_reply_of_the_first_run_with_its_content_type() {
     let sms = "AccountSid=A&MessageSid=S1&From=%2B1&To=%2B2";

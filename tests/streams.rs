@@ -66,6 +66,7 @@ fn slow(
     (runs, service)
 }
 
+/// Field case B40.
 #[tokio::test(start_paused = true)]
 async fn frames_arrive_as_they_are_made_and_the_replay_is_the_same() {
     let (runs, service) = slow(&["a", "b", "c"]);
@@ -124,6 +125,7 @@ async fn a_reader_that_leaves_or_never_reads_does_not_stop_the_record() {
     }
 }
 
+/// Field case P57.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_breaks_is_broken_for_its_caller_and_runs_again() {
     let layer = layer();
@@ -138,6 +140,7 @@ async fn a_stream_that_breaks_is_broken_for_its_caller_and_runs_again() {
     assert_eq!(layer.counts().released, 2);
 }
 
+/// Field case P08.
 #[tokio::test(start_paused = true)]
 async fn a_stream_over_the_limit_flows_on_and_is_done_without_a_body() {
     let layer = layer().max_response(2);

@@ -106,6 +106,7 @@ async fn take_over(store: &MemoryStore, lease: Lease, other: Other) {
     }
 }
 
+/// Field case P24.
 #[tokio::test]
 async fn a_run_whose_successor_has_recorded_answers_that_record() {
     let (status, body) = post("a", Terms::client("letters"), Other::Records).await;

@@ -71,6 +71,7 @@ fn a_repeat_is_answered_before_the_sender_gives_up() {
     }
 }
 
+/// Field cases B64, B108, P72.
 #[test]
 fn records_are_kept_longer_than_the_sender_repeats() {
     for (sender, both) in senders() {
@@ -85,6 +86,7 @@ fn records_are_kept_longer_than_the_sender_repeats() {
     }
 }
 
+/// Field case B129.
 #[test]
 fn an_ack_is_in_the_words_of_the_sender() {
     for (sender, both) in senders() {

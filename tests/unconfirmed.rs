@@ -160,6 +160,7 @@ impl Server {
     }
 }
 
+/// Field cases B70, P11, P32.
 #[tokio::test]
 async fn a_success_that_is_not_recorded_is_told_as_retryable_and_replayed_later() {
     let server = serve(|layer| layer).await;
@@ -217,6 +218,7 @@ async fn a_grpc_call_is_told_that_it_is_unavailable() {
     server.recorded().await;
 }
 
+/// Field case B70.
 #[tokio::test]
 async fn the_success_is_answered_all_the_same_where_that_is_spelled_out() {
     let server = serve(|layer| layer.on_unconfirmed(OnUnconfirmed::AnswerSuccess)).await;

@@ -108,6 +108,7 @@ fn a_timestamp_that_is_no_plain_number_is_refused_though_it_is_signed() {
     }
 }
 
+/// Field case B108.
 #[test]
 fn without_a_tolerance_an_old_signature_is_accepted_and_with_one_it_is_not() {
     let old = (NOW - 7 * 86_400).to_string();

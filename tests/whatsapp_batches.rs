@@ -142,6 +142,7 @@ async fn of_five_messages_two_are_done_one_runs_elsewhere_and_two_run() {
     assert_eq!(runs, expected);
 }
 
+/// Field case B60.
 #[tokio::test]
 async fn of_three_messages_two_are_handled_and_only_the_third_comes_back() {
     let (address, shop) = serve(Duration::from_millis(100)).await;

@@ -69,6 +69,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// Field case B102.
 #[tokio::test]
 async fn bad_input_is_told_and_neither_runs_nor_claims_its_key() {
     for case in cases() {

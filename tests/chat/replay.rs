@@ -53,6 +53,7 @@ async fn the_records_are_in_the_store_that_database_url_names() {
     assert_eq!(server.count("messages").await, 2);
 }
 
+/// Field case B97.
 #[tokio::test]
 async fn the_same_text_under_a_new_key_is_a_new_message() {
     let server = Server::start(&[("DELAY_MS", "20")]).await;

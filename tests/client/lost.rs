@@ -15,6 +15,7 @@ use crate::server::{ANSWER, Server, hyper_client, layer};
 
 const SENDS: usize = 1000;
 
+/// Field case B38.
 #[tokio::test]
 async fn a_thousand_sends_over_hyper_are_a_thousand_messages() {
     let server = Server::with(layer()).await;
@@ -70,6 +71,7 @@ async fn without_a_key_lost_answers_make_duplicates() {
     some_twice(&server);
 }
 
+/// Field case B98.
 #[tokio::test]
 async fn with_a_key_for_each_attempt_lost_answers_make_duplicates() {
     let server = Server::with(layer()).await;

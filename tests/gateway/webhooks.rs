@@ -92,6 +92,7 @@ async fn a_chat_client_that_sends_again_gets_the_first_answer() {
     assert_eq!(upstream.seen().await.len(), 1);
 }
 
+/// Field case P68.
 #[tokio::test]
 async fn an_upstream_that_is_down_or_hangs_leaves_the_key_free() {
     let gone = Upstream::start().await;

@@ -33,6 +33,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, String) {
     (status.code(), status.message().to_owned())
 }
 
+/// Field cases B36, P22.
 #[tokio::test]
 async fn a_replay_has_the_message_the_metadata_and_the_trailers_of_the_first() {
     let layer = layer();
@@ -69,6 +70,7 @@ async fn messages_of_a_streaming_answer_come_as_they_are_made_and_are_replayed()
     assert_eq!(after, before);
 }
 
+/// Field case B36.
 #[tokio::test]
 async fn an_error_runs_again_wherever_its_status_stands() {
     let layer = layer();

@@ -35,6 +35,7 @@ fn clients() -> usize {
     said.map_or(1000, |said| said.parse().unwrap())
 }
 
+/// Field case B82.
 #[test]
 fn no_run_is_lost_or_doubled_and_no_task_is_left() {
     let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
@@ -47,6 +48,8 @@ fn no_run_is_lost_or_doubled_and_no_task_is_left() {
 }
 
 /// Memory is counted by thread: the server has one, and its clients another.
+///
+/// Field case B23.
 #[test]
 fn memory_is_where_it_began() {
     let mut held: Option<(Runtime, Server, usize)> = None;

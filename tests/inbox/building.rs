@@ -27,6 +27,7 @@ fn accepted<Q: Queue, C: Channel>(inbox: Inbox<Q, C>) {
     );
 }
 
+/// Field case B116.
 #[test]
 fn a_store_in_memory_is_refused_unless_its_loss_is_accepted() {
     let error = refused(Inbox::new(MemoryStore::new(), hook()));
@@ -34,6 +35,7 @@ fn a_store_in_memory_is_refused_unless_its_loss_is_accepted() {
     accepted(Inbox::new(MemoryStore::new(), hook()).may_lose_waiting());
 }
 
+/// Field case B129.
 #[test]
 fn a_channel_whose_answer_is_the_reply_is_refused_unless_it_goes_elsewhere() {
     let telegram = || Telegram::unverified(Scope::path_segment(1));
@@ -51,6 +53,7 @@ fn a_channel_whose_answer_is_the_reply_is_refused_unless_it_goes_elsewhere() {
     assert!(refused(inbox(both)).contains("reply_elsewhere"));
 }
 
+/// Field case B64.
 #[test]
 fn keys_that_go_before_the_last_repeat_are_refused() {
     let inbox = |keep| {

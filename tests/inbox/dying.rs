@@ -10,6 +10,8 @@ use tower_idempotency::store::Death;
 use crate::world::{World, batch};
 
 /// Row 47: attempts spent, the message is dead, with its last fault; the next one goes on.
+///
+/// Field cases P60, P103.
 #[tokio::test(start_paused = true)]
 async fn a_message_dies_after_its_last_attempt() {
     let world = World::with(|inbox| inbox.attempts(3));
@@ -28,6 +30,8 @@ async fn a_message_dies_after_its_last_attempt() {
 }
 
 /// The handler says "never again": the message is dead at once.
+///
+/// Field case B120.
 #[tokio::test(start_paused = true)]
 async fn the_handler_gives_a_message_up() {
     let world = World::new();

@@ -98,6 +98,8 @@ async fn a_front_without_its_worker_gives_no_turns() {
 }
 
 /// A turn is renewed while its handler runs, for many leases.
+///
+/// Field case B112.
 #[tokio::test(start_paused = true)]
 async fn a_turn_is_renewed_while_its_handler_runs() {
     let short = |inbox: Inbox<_, _>| {

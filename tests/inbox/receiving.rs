@@ -21,6 +21,8 @@ async fn a_message_is_acknowledged_before_it_is_handled() {
 }
 
 /// Row 44: a repeat is acknowledged and dropped, however far the first has come, and counted.
+///
+/// Field cases P91, P102.
 #[tokio::test(start_paused = true)]
 async fn a_repeat_is_acknowledged_and_dropped() {
     let world = World::with(|inbox| inbox.attempts(1));
@@ -63,6 +65,8 @@ async fn an_acknowledged_repeat_is_marked() {
 }
 
 /// The handler gets method, path, query, repeated header lines and body bytes as they came.
+///
+/// Field case B121.
 #[tokio::test(start_paused = true)]
 async fn the_request_comes_as_it_was() {
     let world = World::new();
@@ -140,6 +144,8 @@ async fn bad_input_is_refused_and_stores_nothing() {
 }
 
 /// A store that cannot keep the message is no reason to say that it was received.
+///
+/// Field case B116.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_stored_is_not_acknowledged() {
     let store = tower_idempotency::store::MemoryStore::bounded(1, 1 << 20);
@@ -174,6 +180,8 @@ async fn a_sender_that_hangs_up_harms_nothing() {
 }
 
 /// Without a worker messages wait; whoever works later handles them.
+///
+/// Field case B115.
 #[tokio::test(start_paused = true)]
 async fn messages_wait_for_a_worker() {
     let mut first = World::new();

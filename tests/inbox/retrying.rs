@@ -13,6 +13,8 @@ fn seconds_between(runs: &[Run]) -> Vec<f64> {
 }
 
 /// Row 46: a failure is tried again after a growing pause, and holds its conversation back.
+///
+/// Field cases B114, P60, P92.
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_tried_again_and_holds_its_conversation() {
     let world = World::new();
@@ -39,6 +41,8 @@ async fn a_failure_is_tried_again_and_holds_its_conversation() {
 }
 
 /// The option: others pass a message that has failed.
+///
+/// Field case B114.
 #[tokio::test(start_paused = true)]
 async fn others_may_pass_a_failure() {
     let world = World::with(|inbox| inbox.behind_a_failure(Behind::Pass));
@@ -49,6 +53,8 @@ async fn others_may_pass_a_failure() {
 }
 
 /// `Retry-After` is honoured, and so is what the handler says by an extension.
+///
+/// Field case B120.
 #[tokio::test(start_paused = true)]
 async fn the_handler_says_when() {
     let world = World::new();
@@ -97,6 +103,8 @@ async fn every_kind_of_failure_is_one() {
 }
 
 /// What the handler says by a disposition counts more than the status.
+///
+/// Field case B127.
 #[tokio::test(start_paused = true)]
 async fn a_disposition_is_obeyed() {
     let world = World::new();

@@ -23,6 +23,7 @@ fn size() -> (usize, usize) {
     (messages, (messages / 40).max(1))
 }
 
+/// Field case B119.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_through_kills() {
     let folder = tempfile::tempdir().unwrap();
@@ -30,6 +31,7 @@ async fn on_sqlite_through_kills() {
     run(&url, folder.path(), || {}).await;
 }
 
+/// Field case B117.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgresql_through_kills_and_two_restarts_of_the_database() {
     let cluster = Cluster::start(&["max_connections = 60"]);

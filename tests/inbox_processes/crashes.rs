@@ -70,6 +70,8 @@ async fn dead(store: &BoxStore) -> Vec<Letter> {
 }
 
 /// A process that dies between the commit of a message and its handling: another one handles it.
+///
+/// Field case B115.
 #[tokio::test]
 async fn a_message_survives_a_crash_before_it_is_handled() {
     let place = Place::new();
@@ -83,6 +85,8 @@ async fn a_message_survives_a_crash_before_it_is_handled() {
 
 /// A process that dies while it handles a message: another one handles it again, when the lease
 /// has lapsed, as the second attempt.
+///
+/// Field cases P97, P100, P103.
 #[tokio::test]
 async fn a_message_survives_a_crash_while_it_is_handled() {
     let place = Place::new();
@@ -96,6 +100,8 @@ async fn a_message_survives_a_crash_while_it_is_handled() {
 }
 
 /// A crash in the last attempt: the message is dead and not lost, and the next one comes.
+///
+/// Field cases P93, P95.
 #[tokio::test]
 async fn a_crash_in_the_last_attempt_is_a_death() {
     let place = Place::new();
@@ -121,6 +127,8 @@ async fn a_crash_in_the_last_attempt_is_a_death() {
 
 /// A message that kills its process, every time: dead after its attempts, and the conversation
 /// goes on.
+///
+/// Field cases B113, P90.
 #[tokio::test]
 async fn a_poison_message_dies_after_its_attempts() {
     let place = Place::new();

@@ -12,12 +12,18 @@ use tower_http::compression::Compression;
 use tower_http::decompression::RequestDecompressionLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
+use tower_idempotency::IdempotencyLayer;
+use tower_idempotency::channel::JsonPath;
+use tower_idempotency::store::MemoryStore;
 
 use crate::app::{TEXT, layer, message, router, send, with_body};
 
-/// Compresses a text, by asking a compressing server for it.
+/// Compresses a text fifty times over, by asking a compressing server for it.
 async fn gzip(text: &'static str) -> Bytes {
-    let text = text.repeat(50);
+    compressed(text.repeat(50)).await
+}
+
+async fn compressed(text: String) -> Bytes {
     let plain = service_fn(move |_| {
         let text = text.clone();
         async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::from(text))) }
@@ -59,6 +65,45 @@ async fn decompression_inside_compares_and_verifies_what_was_sent() {
     let second = send(&app, with_body(&[], TEXT.repeat(50))).await;
     assert_eq!(second.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(runs.count(), 1);
+}
+
+/// A webhook's id is read where the body is decompressed in front of the layer, and the limit
+/// counts what comes out. Behind it the body has no id, and passes as such.
+///
+/// Field case B100.
+#[tokio::test]
+async fn a_compressed_webhook_is_read_where_it_is_decompressed_first() {
+    let hook = JsonPath::new("hook", "$.id").unwrap().unverified();
+    let layer = IdempotencyLayer::new(MemoryStore::new(), hook);
+    let (router, runs) = router();
+    let outside = router
+        .clone()
+        .layer(layer.clone())
+        .layer(RequestDecompressionLayer::new());
+    let padded = |length| format!("{{\"id\":7{}}}", " ".repeat(length));
+    let small = compressed(padded(1000)).await;
+    for is_replayed in [false, true] {
+        let seen = send(&outside, with_body(GZIPPED, small.clone())).await;
+        assert_eq!(
+            (seen.status.as_u16(), seen.is_replayed()),
+            (201, is_replayed)
+        );
+    }
+    let bomb = compressed(padded(64 << 20)).await;
+    assert!(bomb.len() < 1 << 20, "it is no bomb");
+    let seen = send(&outside, with_body(GZIPPED, bomb)).await;
+    assert_eq!(
+        (seen.status, runs.count()),
+        (StatusCode::PAYLOAD_TOO_LARGE, 1)
+    );
+    let inside = router
+        .layer(RequestDecompressionLayer::new())
+        .layer(layer.clone());
+    for run in 2..=3 {
+        let seen = send(&inside, with_body(GZIPPED, small.clone())).await;
+        assert_eq!((seen.status.as_u16(), runs.count()), (201, run));
+    }
+    assert_eq!(layer.counts().without_key, 2);
 }
 
 /// A thousand bytes of no announced length.

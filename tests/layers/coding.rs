@@ -12,6 +12,7 @@ use crate::app::{TEXT, layer, message, router, send};
 const GZIP: &[(&str, &str)] = &[("accept-encoding", "gzip")];
 const NOTHING: &[(&str, &str)] = &[];
 
+/// Field case B34.
 #[tokio::test]
 async fn compression_outside_gives_each_client_what_it_accepts() {
     let (router, runs) = router();
@@ -31,6 +32,7 @@ async fn compression_outside_gives_each_client_what_it_accepts() {
     assert_eq!((same.body, runs.count()), (first.body, 1));
 }
 
+/// Field case B34.
 #[tokio::test]
 async fn compression_inside_is_replayed_only_to_clients_that_accept_the_first_ones_coding() {
     let (router, runs) = router();

@@ -25,6 +25,7 @@ fn preflight() -> Request<Body> {
 
 const ALLOWED: &str = "access-control-allow-origin";
 
+/// Field case B35.
 #[tokio::test]
 async fn cors_outside_answers_each_origin_for_itself() {
     let layer = layer();
@@ -42,6 +43,7 @@ async fn cors_outside_answers_each_origin_for_itself() {
     assert_eq!(runs.count(), 1);
 }
 
+/// Field case B35.
 #[tokio::test]
 async fn cors_inside_allows_a_replay_to_nobody_rather_than_to_the_wrong_origin() {
     let (router, runs) = router();

@@ -16,6 +16,7 @@ fn limit() -> TimeoutLayer {
 
 const SLOW: &[(&str, &str)] = &[("x-slow", "yes")];
 
+/// Field case B84.
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_outside_leaves_the_run_alive() {
     let layer = layer();
@@ -47,6 +48,7 @@ async fn a_time_limit_inside_ends_the_run_as_a_failure() {
     assert_eq!((layer.counts().released, layer.counts().detached), (2, 0));
 }
 
+/// Field case B19.
 #[tokio::test]
 async fn a_caught_panic_frees_the_key_on_either_side() {
     for outside in [true, false] {

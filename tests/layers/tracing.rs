@@ -74,6 +74,7 @@ fn ids() -> (SetRequestIdLayer<MakeRequestUuid>, PropagateRequestIdLayer) {
     (make, PropagateRequestIdLayer::x_request_id())
 }
 
+/// Field case B30.
 #[tokio::test]
 async fn request_ids_outside_are_each_requests_own_and_inside_the_first_ones() {
     for outside in [true, false] {

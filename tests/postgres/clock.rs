@@ -11,6 +11,7 @@ use crate::database;
 use crate::fixture::fresh;
 use crate::hand::{LONG, SHORT, ask, begin, claim_of, granted, is_running, key, look, until};
 
+/// Field cases B25, P40.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_two_hours_ahead_takes_no_lease_that_lives_and_gives_none_that_lasts() {
     let (store, schema) = fresh().await;

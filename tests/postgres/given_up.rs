@@ -87,6 +87,7 @@ async fn a_record_given_up_after_any_number_of_polls_leaves_its_connection_to_ot
     }
 }
 
+/// Field case B71.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_pool_is_waited_for_no_longer_than_the_limit() {
     let pool = pool_of(1);
@@ -133,6 +134,7 @@ async fn a_caller_that_leaves_the_line_is_not_served_and_harms_nobody() {
     assert!(matches!(look(&store, &key("left")).await, Sight::Absent));
 }
 
+/// Field cases B76, P58, P71.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_handlers_use_as_well_serves_both() {
     let pool = pool_of(4);

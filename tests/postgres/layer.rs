@@ -40,6 +40,7 @@ async fn post(store: PostgresStore, id: String, runs: Arc<AtomicU32>) -> StatusC
     status
 }
 
+/// Field case B69.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_down_is_503_and_runs_nothing_until_it_is_back() {
     let cluster = Cluster::start(&[]);
@@ -55,6 +56,7 @@ async fn a_database_that_is_down_is_503_and_runs_nothing_until_it_is_back() {
     assert_eq!((back, runs.load(Ordering::Relaxed)), (StatusCode::OK, 1));
 }
 
+/// Field cases B88, P71.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_wait_for_a_run_look_together() {
     let cluster = Cluster::start(&["track_functions = pl"]);

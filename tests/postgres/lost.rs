@@ -108,6 +108,7 @@ async fn a_record_whose_answer_never_came_is_told_to_be_in_force_when_sent_again
     );
 }
 
+/// Field case B72.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_is_silent_costs_one_call_and_is_not_used_again() {
     let behind = behind().await;
@@ -122,6 +123,7 @@ async fn a_connection_that_is_silent_costs_one_call_and_is_not_used_again() {
     begin(&behind.proxied, &key("b")).await;
 }
 
+/// Field case B72.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_silent_connections_cost_one_call() {
     let behind = behind().await;

@@ -8,6 +8,7 @@ use crate::database::{Schema, client, url};
 use crate::fixture::{fresh, options};
 use crate::hand::{begin, claim_of, done, granted, key, settle};
 
+/// Field case P85.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixteen_processes_that_make_the_tables_at_once_all_succeed() {
     let schema = Schema::new(&url());
@@ -24,6 +25,7 @@ async fn sixteen_processes_that_make_the_tables_at_once_all_succeed() {
     drop(begin(&stores[0], &key("a")).await);
 }
 
+/// Field case P85.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sql_makes_the_same_tables_by_another_tool() {
     let schema = Schema::new(&url());

@@ -137,11 +137,13 @@ async fn end_a_connection(cluster: &Cluster) {
     client.batch_execute(end).await.unwrap();
 }
 
+/// Field case B75.
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_are_sent_as_text_through_a_pooler() {
     run_through(Prepared::Never).await;
 }
 
+/// Field case B75.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pooler_that_loses_prepared_statements_is_noticed_and_served() {
     run_through(Prepared::PerConnection).await;

@@ -49,6 +49,7 @@ async fn work(store: PostgresStore, next: Arc<AtomicU64>) -> Told {
     }
 }
 
+/// Field case B74.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_at_once_under_load_loses_nothing_acknowledged() {
     let (store, cluster, _schema) = own().await;
@@ -75,6 +76,7 @@ async fn a_server_that_stops_at_once_under_load_loses_nothing_acknowledged() {
     }
 }
 
+/// Field case B74.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_down_is_told_at_once_and_not_waited_for() {
     let (store, cluster, _schema) = own().await;
@@ -93,6 +95,7 @@ async fn a_server_that_is_down_is_told_at_once_and_not_waited_for() {
     begin(&store, &key("after")).await;
 }
 
+/// Field case B73.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_turned_read_only_is_left_and_found_again() {
     let cluster = Cluster::start(&[]);

@@ -34,6 +34,7 @@ async fn rows(client: &Client, schema: &Schema) -> i64 {
     client.query_one(&sql, &[]).await.unwrap().get(0)
 }
 
+/// Field case B66.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sweeper_removes_what_has_ended_by_itself() {
     let schema = Schema::new(&database::url());
@@ -84,6 +85,7 @@ async fn sweepers_share_the_work_and_remove_each_row_once() {
     assert_eq!(rows(&client, &schema).await, 0);
 }
 
+/// Field case B66.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_are_being_swept_hold_up_no_claim() {
     let (store, schema) = fresh().await;

@@ -86,6 +86,7 @@ async fn a_transaction_that_is_rolled_back_fails_all_its_calls_as_retryable() {
     begin(&store, "a").await;
 }
 
+/// Field case B116.
 #[tokio::test]
 async fn a_commit_that_fails_fails_all_its_calls_as_retryable() {
     let file = File::new();

@@ -121,6 +121,8 @@ fn a_read_only_file_is_refused() {
 
 /// What the operating system refuses to write is an error that may pass; what was acknowledged
 /// before is there afterwards.
+///
+/// Field case B116.
 #[tokio::test]
 async fn a_full_disk_is_retryable_and_loses_nothing_that_was_acknowledged() {
     let file = File::new();

@@ -15,6 +15,8 @@ use crate::support::{DAY, File, eventually, finish_many, key, run};
 const LOG: u64 = 32 << 20;
 
 /// 200,000 messages come and go.
+///
+/// Field case B66.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_stays_as_large_as_what_it_holds() {
     const MESSAGES: u32 = 200_000;

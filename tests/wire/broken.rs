@@ -36,6 +36,7 @@ const CUT: [(&str, &str); 6] = [
     ("transfer-encoding: chunked", "5\r\nhello\r\nzz\r\n"),
 ];
 
+/// Field case P76.
 #[tokio::test]
 async fn an_http_1_connection_that_ends_in_the_body_makes_no_message() {
     for kind in [Kind::Axum, Kind::Hyper1] {
@@ -55,6 +56,7 @@ async fn an_http_1_connection_that_ends_in_the_body_makes_no_message() {
     }
 }
 
+/// Field case B89.
 #[tokio::test]
 async fn two_lengths_are_refused_and_chunks_win_over_a_length() {
     let server = Server::start(Kind::Hyper1, layer()).await;
@@ -151,6 +153,7 @@ async fn settled(server: &Server) {
     assert_eq!(server.app.runs(), 0);
 }
 
+/// Field case B89.
 #[tokio::test]
 async fn a_sender_that_trickles_is_told_that_it_is_late_and_holds_no_key() {
     let server = Server::start(Kind::Axum, layer().read_limit(Duration::from_millis(300))).await;
@@ -173,6 +176,7 @@ async fn a_sender_that_trickles_is_told_that_it_is_late_and_holds_no_key() {
     is_still_fresh(&server, "k").await;
 }
 
+/// Field case B107.
 #[tokio::test]
 async fn trailers_of_a_request_reach_the_handler_and_its_repeat_is_the_same() {
     let server = Server::start(Kind::Axum, layer()).await;

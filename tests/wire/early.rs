@@ -66,6 +66,7 @@ async fn a_refusal_by_the_head_alone_leaves_the_connection_usable() {
     assert_eq!(raw.ask(&Ask::new("k", "echo")).await.status, 200);
 }
 
+/// Field case B89.
 #[tokio::test]
 async fn an_upload_beyond_every_bound_is_answered_and_cut() {
     let server = Server::start(Kind::Axum, layer()).await;

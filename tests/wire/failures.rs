@@ -51,6 +51,8 @@ async fn a_panic_is_no_answer_and_frees_the_key() {
 }
 
 /// The error of a service under the layer. Handlers of axum and tonic have none.
+///
+/// Field case P16.
 #[tokio::test]
 async fn an_error_of_the_service_is_no_answer_and_frees_the_key() {
     for kind in [Kind::Hyper1, Kind::Hyper2] {

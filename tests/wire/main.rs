@@ -17,6 +17,7 @@ mod app;
 mod broken;
 mod early;
 mod failures;
+mod half_closed;
 mod peer;
 mod rows;
 mod server;

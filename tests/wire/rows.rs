@@ -50,6 +50,7 @@ async fn what_is_not_replayed_can_be_chosen() {
     }
 }
 
+/// Field case P23.
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_and_nothing_is_claimed() {
     for kind in ALL {
@@ -74,6 +75,7 @@ async fn another_request_under_the_key_is_refused() {
     }
 }
 
+/// Field cases B38, B82.
 #[tokio::test]
 async fn a_run_whose_client_hangs_up_is_recorded() {
     for kind in ALL {
@@ -145,6 +147,7 @@ async fn unread(server: &Server, replayed: bool) -> Box<dyn Any> {
     Box::new((h2, answer))
 }
 
+/// Field case P37.
 #[tokio::test]
 async fn a_stream_flows_while_it_is_made() {
     for kind in ALL {
@@ -191,6 +194,7 @@ async fn flows_on_http2(server: &Server) {
     }
 }
 
+/// Field cases B40, P37.
 #[tokio::test]
 async fn an_answer_without_end_flows_on_and_its_repeat_is_told_that_it_was_not_kept() {
     for kind in ALL {
@@ -280,6 +284,7 @@ async fn a_repeat_that_waited_in_vain_is_told_when_to_come_again() {
     }
 }
 
+/// Field case B82.
 #[tokio::test]
 async fn a_reset_answer_is_no_loss_to_its_run() {
     for kind in [Kind::Axum, Kind::Hyper2, Kind::Tonic] {

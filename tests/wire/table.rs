@@ -153,16 +153,19 @@ async fn the_table_holds_on(kind: Kind) {
     }
 }
 
+/// Field case B31.
 #[tokio::test]
 async fn the_table_holds_on_axum() {
     the_table_holds_on(Kind::Axum).await;
 }
 
+/// Field case B32.
 #[tokio::test]
 async fn the_table_holds_on_hyper_with_http_1() {
     the_table_holds_on(Kind::Hyper1).await;
 }
 
+/// Field case P22.
 #[tokio::test]
 async fn the_table_holds_on_hyper_with_http_2() {
     the_table_holds_on(Kind::Hyper2).await;

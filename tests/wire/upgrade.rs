@@ -68,6 +68,7 @@ async fn echoes(io: &mut TcpStream) {
     assert_eq!(&pong, b"ping");
 }
 
+/// Field case B41.
 #[tokio::test]
 async fn an_upgrade_passes_each_time_with_and_without_a_key() {
     let layer = layer();
@@ -88,6 +89,7 @@ async fn an_upgrade_passes_each_time_with_and_without_a_key() {
     assert_eq!((counts.runs, counts.recorded, counts.released), (2, 0, 2));
 }
 
+/// Field case B41.
 #[tokio::test]
 async fn a_tunnel_passes_although_its_request_has_no_end() {
     let layer = layer();
