@@ -31,6 +31,7 @@ pub(crate) struct Counters {
     pub(crate) renewals_lost: Counter,
     pub(crate) detached: Counter,
     pub(crate) overloaded: Counter,
+    pub(crate) nested: Counter,
     pub(crate) unread: Counter,
 }
 
@@ -60,6 +61,8 @@ pub(crate) enum Told {
     Unprotected,
     Unavailable,
     Overloaded,
+    /// Claimed by a layer outside of this one.
+    Nested,
     /// Not to be judged by a layer that only looks: the handler did not read the request.
     Unread,
     /// Stored by an inbox.
@@ -129,6 +132,8 @@ pub struct Counts {
     pub detached: u64,
     /// Requests refused because too many runs go on without a caller.
     pub overloaded: u64,
+    /// Requests let pass because a layer outside of this one has claimed their messages.
+    pub nested: u64,
     /// Requests of which a layer that [only looks](crate::IdempotencyLayer::observe_only) could not
     /// tell what they were, since the handler did not read them to their end.
     pub unread: u64,
@@ -180,6 +185,7 @@ impl Counters {
             Told::Unprotected => &self.unprotected,
             Told::Unavailable => &self.unavailable,
             Told::Overloaded => &self.overloaded,
+            Told::Nested => &self.nested,
             Told::Unread => &self.unread,
             Told::Stored | Told::Repeated => return None,
         })
@@ -206,6 +212,7 @@ impl Counters {
             renewals_lost: self.renewals_lost.value(),
             detached: self.detached.value(),
             overloaded: self.overloaded.value(),
+            nested: self.nested.value(),
             unread: self.unread.value(),
         }
     }
@@ -235,6 +242,7 @@ impl Told {
             Self::Unprotected => "unprotected",
             Self::Unavailable => "unavailable",
             Self::Overloaded => "overloaded",
+            Self::Nested => "nested",
             Self::Unread => "unread",
             Self::Stored => "stored",
             Self::Repeated => "repeated",

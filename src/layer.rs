@@ -11,8 +11,9 @@ use tower_layer::Layer;
 use crate::channel::contract::Channel;
 use crate::counts::{Counters, Counts, Mode};
 use crate::detach::Detached;
+use crate::error::Error;
 use crate::fingerprint::BodyForm;
-use crate::flow::context::Context;
+use crate::flow::context::{Context, Said};
 use crate::policy::{
     Comparison, Effect, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options, Others,
 };
@@ -20,6 +21,7 @@ use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
 use crate::store::watched::watched;
+use crate::traps::{Trap, traps};
 use crate::underway::Underway;
 use crate::watch::shown::KeysInLogs;
 
@@ -86,6 +88,7 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
             counters: Arc::default(),
             underway: Arc::new(Underway::new()),
             detached: Arc::new(Detached::new()),
+            said: Said::nothing(),
         };
         Self {
             context: Arc::new(context),
@@ -242,6 +245,30 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
         self
     }
 
+    /// Looks for options that cannot work with the channel: keys that are kept for a shorter time
+    /// than the channel's sender goes on repeating.
+    ///
+    /// The first service that the layer makes traces them as errors, once; call this at the start
+    /// of a server that shall rather not begin. What only may go wrong is a warning there: a lease
+    /// that is longer than the sender goes on repeating, so that no repeat comes after it where a
+    /// process dies.
+    ///
+    /// # Errors
+    /// [Misconfigured](Error::is_misconfigured), with the first of them.
+    pub fn check(&self) -> Result<(), Error> {
+        for trap in self.traps() {
+            if let Trap::Certain(what) = trap {
+                return Err(Error::misconfigured(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn traps(&self) -> Vec<Trap> {
+        let context = &self.context;
+        traps(&context.options, &context.channel.all_terms())
+    }
+
     /// What this layer did until now.
     pub fn counts(&self) -> Counts {
         self.context.counters.snapshot()
@@ -263,6 +290,9 @@ impl<S: Store, C: Channel, Svc> Layer<Svc> for IdempotencyLayer<S, C> {
     type Service = Idempotency<Svc, S, C>;
 
     fn layer(&self, inner: Svc) -> Self::Service {
+        self.context.said.traps.call_once(|| {
+            self.traps().iter().for_each(Trap::say);
+        });
         Idempotency::new(inner, Arc::clone(&self.context))
     }
 }

@@ -130,6 +130,7 @@ mod service;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod traps;
 mod underway;
 pub mod verify;
 pub mod watch;

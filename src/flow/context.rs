@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -38,6 +38,26 @@ pub(crate) struct Context<S, C> {
     pub(crate) counters: Arc<Counters>,
     pub(crate) underway: Arc<Underway>,
     pub(crate) detached: Arc<Detached>,
+    pub(crate) said: Said,
+}
+
+/// What is said once for all requests.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// What the options make go wrong.
+    pub(crate) traps: Once,
+    /// That the layer is mounted within another.
+    pub(crate) nested: Once,
+}
+
+impl Said {
+    /// Nothing yet.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            traps: Once::new(),
+            nested: Once::new(),
+        }
+    }
 }
 
 /// What is known about a request from its head.
@@ -58,6 +78,7 @@ impl<S: Clone, C> Clone for Context<S, C> {
             counters: Arc::clone(&self.counters),
             underway: Arc::clone(&self.underway),
             detached: Arc::clone(&self.detached),
+            said: Said::nothing(),
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::flow::granted::Granted;
 use crate::flow::keep::keeping;
 use crate::flow::reading::{Taken, take};
 use crate::flow::recording::{too_large_record, whole_record};
-use crate::flow::story::named;
+use crate::flow::story::{named, undecided};
 use crate::policy::{
     Disposition, OnStreamingCall, Outcome, Protocol, outcome_at_end, outcome_at_head,
 };
@@ -142,10 +142,12 @@ async fn watch<S: Store, C: Channel>(
     };
 
     // Verify and name.
-    let deliveries = match named(&context, &head, &read.data) {
-        Ok(deliveries) if deliveries.is_empty() => return tell(Told::WithoutKey),
+    let Ok(deliveries) = named(&context, &head, &read.data) else {
+        return tell(Told::Refused);
+    };
+    let deliveries = match undecided(&context, &head, deliveries) {
         Ok(deliveries) => deliveries,
-        Err(_) => return tell(Told::Refused),
+        Err(told) => return tell(told),
     };
 
     // Claim. The answer is for nobody.

@@ -79,15 +79,13 @@ where
         Ok(deliveries) => deliveries,
         Err(refusal) => return Ok(context.refused(&asked, &Problem::refused(&refusal))),
     };
-    if deliveries.is_empty() {
-        context
-            .counters
-            .tell(&asked.terms.channel, Told::WithoutKey);
-    }
-    let deliveries = undecided(&head, deliveries);
-    if deliveries.is_empty() {
-        return Box::pin(inner.pass(request_of(head, read))).await;
-    }
+    let deliveries = match undecided(&context, &head, deliveries) {
+        Ok(deliveries) => deliveries,
+        Err(told) => {
+            context.counters.tell(&asked.terms.channel, told);
+            return Box::pin(inner.pass(request_of(head, read))).await;
+        }
+    };
     if context.detached.len() >= context.options.max_detached {
         context
             .counters
@@ -143,13 +141,33 @@ fn each_once(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
     deliveries
 }
 
-/// The messages about which no layer in front has decided. A request that meets the same layer
-/// twice would wait for itself.
-fn undecided(head: &Parts, mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
-    if let Some(claimed) = head.extensions.get::<Claimed>() {
-        deliveries.retain(|delivery| !claimed.decided(delivery.key()));
+/// The messages about which no layer in front has decided, or why the request is let pass. One that
+/// meets the same layer twice would wait for itself.
+pub(crate) fn undecided<S, C>(
+    context: &Context<S, C>,
+    head: &Parts,
+    mut deliveries: Vec<Delivery>,
+) -> Result<Vec<Delivery>, Told> {
+    if deliveries.is_empty() {
+        return Err(Told::WithoutKey);
     }
-    deliveries
+    let Some(claimed) = head.extensions.get::<Claimed>() else {
+        return Ok(deliveries);
+    };
+    let all = deliveries.len();
+    deliveries.retain(|delivery| !claimed.decided(delivery.key()));
+    if deliveries.len() < all {
+        context.said.nested.call_once(|| {
+            tracing::warn!(
+                "misconfigured: a layer is mounted within another one that knows the same \
+                 messages; it lets them pass, for the outer one protects them"
+            );
+        });
+    }
+    if deliveries.is_empty() {
+        return Err(Told::Nested);
+    }
+    Ok(deliveries)
 }
 
 /// The request as it came, its body read.

@@ -12,7 +12,7 @@ use crate::channel::contract::Channel;
 use crate::counts::{Counters as LayerCounters, Mode};
 use crate::detach::Detached;
 use crate::error::Error;
-use crate::flow::context::Context;
+use crate::flow::context::{Context, Said};
 use crate::inbox::counts::Counters;
 use crate::inbox::decide::{Backoff, Loss, Plan, Replies, Requests, check};
 use crate::inbox::front::Front;
@@ -212,6 +212,7 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
             counters: Arc::new(LayerCounters::of(Mode::Inbox)),
             underway: Arc::new(Underway::new()),
             detached: Arc::new(Detached::new()),
+            said: Said::nothing(),
         };
         let (room, given) = Room::new();
         let shared = Arc::new(Shared {

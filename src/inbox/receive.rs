@@ -166,6 +166,7 @@ async fn store<Q: Queue, C: Channel>(
             }
             Accepted::New { place, turn } => {
                 shared.counters.accepted.one();
+                shared.room.warn_if_never_open();
                 let Some(token) = turn else {
                     shared.room.look.notify_one();
                     continue;

@@ -1,7 +1,7 @@
 //! What the two halves of an inbox share: the worker's free places, and the way to it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -28,6 +28,8 @@ pub(crate) struct Room {
     pub(crate) look: Notify,
     /// Lines wait for longer than they should: what comes fresh must not overtake them.
     is_behind: AtomicBool,
+    /// A worker has run, or it was said that none does.
+    was_open: Once,
 }
 
 impl Room {
@@ -39,13 +41,25 @@ impl Room {
             to_worker,
             look: Notify::new(),
             is_behind: AtomicBool::new(false),
+            was_open: Once::new(),
         };
         (room, given)
     }
 
     /// The worker begins, with so many places.
     pub(crate) fn open(&self, places: usize) {
+        self.was_open.call_once(|| {});
         self.places.add_permits(places);
+    }
+
+    /// Says once that nobody works here, if nobody ever has.
+    pub(crate) fn warn_if_never_open(&self) {
+        self.was_open.call_once(|| {
+            tracing::warn!(
+                "check the set-up: an inbox accepts messages and its worker does not run; they \
+                 wait for another process, or for this one's `Worker::run`"
+            );
+        });
     }
 
     /// The worker takes no more.

@@ -13,6 +13,8 @@ mod app;
 mod docs;
 mod inbox;
 mod layer;
+#[path = "../support/log.rs"]
+mod log;
 mod seen;
 mod spans;
 mod store;

@@ -107,6 +107,8 @@ impl PostgresOptions {
     /// Rows stay until [`Store::sweep`](crate::store::Store::sweep) is called, or until another
     /// process sweeps, and no table is vacuumed but by the server. A row whose retention has ended
     /// counts as absent all the same.
+    ///
+    /// The store says so in a warning when it is made.
     pub fn without_sweeper(mut self) -> Self {
         self.sweep_every = None;
         self

@@ -126,6 +126,12 @@ impl PostgresStore {
 
     /// [`from_pool`](Self::from_pool), with options.
     pub fn from_pool_with(pool: Pool, options: &PostgresOptions) -> Self {
+        if options.sweep_every.is_none() {
+            tracing::warn!(
+                "check the options: this store has no sweeper; rows whose retention has ended stay \
+                 until another process sweeps, or `sweep` is called"
+            );
+        }
         let statements = options.table.statements();
         let database = Arc::new(Database::new(pool, options.prepared, statements));
         let (most, limit) = (options.lanes, options.limit);

@@ -48,6 +48,8 @@ impl SqliteOptions {
 
     /// Rows stay until [`Store::sweep`](crate::store::Store::sweep) is called, or until another
     /// process on the file sweeps.
+    ///
+    /// The store says so in a warning when it is made.
     pub fn without_sweeper(mut self) -> Self {
         self.sweep_every = None;
         self

@@ -91,6 +91,12 @@ impl SqliteStore {
     /// As [`open`](Self::open).
     pub fn with_options(path: impl AsRef<Path>, options: &SqliteOptions) -> Result<Self, Error> {
         let path = connection::full_path(path.as_ref())?;
+        if options.sweep_every.is_none() {
+            tracing::warn!(
+                "check the options: this store has no sweeper; rows whose retention has ended stay \
+                 until another process sweeps, or `sweep` is called"
+            );
+        }
         let writing = connection::writing(&path, options.busy_limit)?;
         let reading = connection::reading(&path, options.busy_limit)?;
         let (writer, calls) = Post::new();
