@@ -103,7 +103,13 @@ impl Claimed {
     /// Whether the handler gave single messages back: then no success is told to the caller.
     pub(crate) fn gives_some_back(&self) -> bool {
         let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.contains(&Some(Disposition::Release))
+        said.contains(&Some(Disposition::Release)) || said.contains(&Some(Disposition::Unknown))
+    }
+
+    /// Whether the handler does not know what became of single messages.
+    pub(crate) fn leaves_some_unknown(&self) -> bool {
+        let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.contains(&Some(Disposition::Unknown))
     }
 
     /// What was said about the message at a place.

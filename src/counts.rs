@@ -18,11 +18,13 @@ pub(crate) struct Counters {
     pub(crate) acked: Counter,
     pub(crate) waited: Counter,
     pub(crate) busy: Counter,
+    pub(crate) unknown: Counter,
     pub(crate) refused: Counter,
     pub(crate) mismatched: Counter,
     pub(crate) not_kept: Counter,
     pub(crate) recorded: Counter,
     pub(crate) released: Counter,
+    pub(crate) parked: Counter,
     pub(crate) superseded: Counter,
     pub(crate) unconfirmed: Counter,
     pub(crate) unprotected: Counter,
@@ -106,6 +108,8 @@ pub struct Counts {
     pub waited: u64,
     /// Repeats told that the first run still goes on.
     pub busy: u64,
+    /// Requests told that the outcome of one of their messages is unknown.
+    pub unknown: u64,
     /// Requests refused before a claim: malformed, unverified, too large, cut short.
     pub refused: u64,
     /// Requests refused because another request has their key.
@@ -116,6 +120,9 @@ pub struct Counts {
     pub recorded: u64,
     /// Messages given back after a failure, for the next repeat to run.
     pub released: u64,
+    /// Messages parked: their runs ended without saying whether their work was done. Those whose
+    /// leases lapsed are counted by nobody.
+    pub parked: u64,
     /// Runs whose end changed nothing, since another run had taken over.
     pub superseded: u64,
     /// Runs whose end the store did not confirm in time.
@@ -199,11 +206,13 @@ impl Counters {
             acked: self.acked.value(),
             waited: self.waited.value(),
             busy: self.busy.value(),
+            unknown: self.unknown.value(),
             refused: self.refused.value(),
             mismatched: self.mismatched.value(),
             not_kept: self.not_kept.value(),
             recorded: self.recorded.value(),
             released: self.released.value(),
+            parked: self.parked.value(),
             superseded: self.superseded.value(),
             unconfirmed: self.unconfirmed.value(),
             unprotected: self.unprotected.value(),

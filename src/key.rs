@@ -54,8 +54,8 @@ impl Key {
         }
     }
 
-    /// The key with these texts, as the accessors gave them.
-    pub(crate) fn restored(channel: &str, scope: &str, id: &str) -> Self {
+    /// The key with these texts, as the accessors gave them and as a store's rows show them.
+    pub fn restored(channel: &str, scope: &str, id: &str) -> Self {
         Self {
             text: [channel, scope, id].concat().into(),
             scope_at: channel.len(),

@@ -8,18 +8,21 @@ use http::StatusCode;
 use http::header::HeaderName;
 use tower_layer::Layer;
 
-use crate::channel::contract::Channel;
+use crate::channel::contract::{Channel, OnUnknown};
 use crate::counts::{Counters, Counts, Mode};
 use crate::detach::Detached;
 use crate::error::Error;
 use crate::fingerprint::BodyForm;
 use crate::flow::context::{Context, Said};
+use crate::flow::known::{Known, settle};
+use crate::key::Key;
 use crate::policy::{
     Comparison, Effect, OnStoreFailure, OnStreamingCall, OnUnconfirmed, Options, Others,
 };
 use crate::record::Keep;
 use crate::service::Idempotency;
 use crate::store::contract::Store;
+use crate::store::unknown::Resolved;
 use crate::store::watched::watched;
 use crate::traps::{Trap, traps};
 use crate::underway::Underway;
@@ -170,6 +173,16 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
         self.with(|options| options.on_unconfirmed = choice)
     }
 
+    /// What becomes of a message whose run ended without saying whether its work was done: a
+    /// timeout, a panic, a process that died. Default: the channel's; each of this crate's
+    /// [runs again](OnUnknown::RunAgain), unless [`Parking`](crate::channel::Parking) is around it.
+    ///
+    /// A timeout belongs inside the layer then. Outside of it, it only ends the exchange with the
+    /// caller: the run goes on and is recorded.
+    pub fn on_unknown(self, choice: OnUnknown) -> Self {
+        self.with(|options| options.on_unknown = Some(choice))
+    }
+
     /// What the handler is given of a batch in which some messages are done or run elsewhere.
     /// Default: they are cut out of the body.
     pub fn others(self, choice: Others) -> Self {
@@ -272,6 +285,37 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// What this layer did until now.
     pub fn counts(&self) -> Counts {
         self.context.counters.snapshot()
+    }
+
+    /// Settles a message whose run ended without saying whether its work was done, once that is
+    /// known. Its repeats get the record then, or run.
+    ///
+    /// Any process may do so whose layer has the same store and channels; it need not serve. Refused
+    /// while the run's lease is alive: the answer says how the message stands.
+    /// [`store::settle_unknown`](crate::store::settle_unknown) is what it does, and says more.
+    ///
+    /// Rows whose outcome is unknown are those that are running and lapsed:
+    ///
+    /// ```sql
+    /// -- PostgreSQL
+    /// SELECT channel, scope, id, attempt, claimed_at, lease_until FROM idempotency
+    ///     WHERE state = 'running' AND lease_until <= now();
+    /// -- SQLite: a view with readable times
+    /// SELECT channel, scope, id, attempt, claimed_at, leased_until FROM idempotency
+    ///     WHERE state = 'running' AND leased_until <= datetime('now');
+    /// ```
+    ///
+    /// [`Key::restored`] makes a key of a row's texts. Nobody else needs an index for this, so it
+    /// reads the table from end to end.
+    ///
+    /// Takes up to the store's [limit](Self::store_limit). Dropped half way, it is done or not, or
+    /// the key counts as running for half a minute and then as unknown again.
+    ///
+    /// # Errors
+    /// If the store cannot tell; [misconfigured](Error::is_misconfigured) if the key's channel is
+    /// none of this layer's.
+    pub async fn settle_unknown(&self, key: &Key, known: Known) -> Result<Resolved, Error> {
+        settle(&self.context, key, known).await
     }
 
     /// Waits until no run goes on without a caller, for `limit` at most, and gives the number of

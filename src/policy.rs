@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
 use http::header::HeaderName;
-use http::{HeaderMap, StatusCode};
 
-use crate::channel::contract::Terms;
+use crate::channel::contract::{OnUnknown, Terms};
 use crate::fingerprint::BodyForm;
 use crate::record::Keep;
 use crate::watch::shown::KeysInLogs;
@@ -24,6 +24,7 @@ pub(crate) struct Options {
     pub(crate) store_limit: Duration,
     pub(crate) on_store_failure: OnStoreFailure,
     pub(crate) on_unconfirmed: OnUnconfirmed,
+    pub(crate) on_unknown: Option<OnUnknown>,
     pub(crate) others: Others,
     pub(crate) also_recorded: Vec<StatusCode>,
     pub(crate) not_replayed: Vec<HeaderName>,
@@ -121,6 +122,10 @@ pub enum Disposition {
     RecordFor(Duration),
     /// The message is not done: answered, but not handled. The next repeat runs.
     Release,
+    /// Nobody knows whether the message is done: a call to another system was cut, say. Where
+    /// [unknown outcomes are parked](crate::OnUnknown::Park) nothing runs until somebody knows; in
+    /// an inbox the message is dead; elsewhere it is as [`Release`](Self::Release).
+    Unknown,
 }
 
 /// How a run ends.
@@ -128,6 +133,8 @@ pub enum Disposition {
 pub(crate) enum Outcome {
     Record(Keep),
     Release,
+    /// Nobody knows: the key is parked.
+    Unknown,
 }
 
 /// Which protocol the caller speaks, and so what a success is.
@@ -155,6 +162,8 @@ pub(crate) enum Step {
     Run,
     /// Every message is done.
     Replay,
+    /// None is its own, and the outcome of some is unknown: to wait for the rest is of no use.
+    TellUnknown,
     /// None is its own, and some are running.
     Wait,
 }
@@ -164,6 +173,7 @@ pub(crate) enum Step {
 pub(crate) struct Tally {
     pub(crate) run: usize,
     pub(crate) running: usize,
+    pub(crate) unknown: usize,
     pub(crate) other: usize,
 }
 
@@ -181,6 +191,7 @@ impl Default for Options {
             store_limit: Duration::from_secs(5),
             on_store_failure: OnStoreFailure::default(),
             on_unconfirmed: OnUnconfirmed::default(),
+            on_unknown: None,
             others: Others::default(),
             also_recorded: Vec::new(),
             not_replayed: not_replayed(),
@@ -214,62 +225,9 @@ pub(crate) fn step(tally: Tally) -> Step {
     match tally {
         Tally { other: 1.., .. } => Step::Refuse,
         Tally { run: 1.., .. } => Step::Run,
+        Tally { unknown: 1.., .. } => Step::TellUnknown,
         Tally { running: 1.., .. } => Step::Wait,
         Tally { .. } => Step::Replay,
-    }
-}
-
-/// How a run ends, as far as the head of its answer tells; `None` if only the trailers will.
-pub(crate) fn outcome_at_head(
-    options: &Options,
-    keep: Keep,
-    protocol: Protocol,
-    head: (StatusCode, &HeaderMap, Option<Disposition>),
-) -> Option<Outcome> {
-    let (status, headers, disposition) = head;
-    if status.is_informational() {
-        // A connection that was upgraded cannot be given to anybody else.
-        return Some(Outcome::Release);
-    }
-    if let Some(disposition) = disposition {
-        return Some(obey(disposition, keep));
-    }
-    if protocol == Protocol::Grpc && status == StatusCode::OK {
-        return headers.get(GRPC_STATUS).map(|_| grpc(headers, keep));
-    }
-    let done = status.is_success() || status.is_redirection();
-    Some(recorded_if(
-        done || options.also_recorded.contains(&status),
-        keep,
-    ))
-}
-
-/// How a run ends whose head left it open. An end without a status is a cut one.
-pub(crate) fn outcome_at_end(keep: Keep, trailers: Option<&HeaderMap>) -> Outcome {
-    trailers.map_or(Outcome::Release, |trailers| grpc(trailers, keep))
-}
-
-/// What the handler says about one message, or the whole answer.
-pub(crate) fn obey(disposition: Disposition, keep: Keep) -> Outcome {
-    match disposition {
-        Disposition::Record => Outcome::Record(keep),
-        Disposition::RecordFor(time) => Outcome::Record(Keep::For(time)),
-        Disposition::Release => Outcome::Release,
-    }
-}
-
-fn grpc(fields: &HeaderMap, keep: Keep) -> Outcome {
-    recorded_if(
-        fields.get(GRPC_STATUS).is_some_and(|code| code == "0"),
-        keep,
-    )
-}
-
-fn recorded_if(done: bool, keep: Keep) -> Outcome {
-    if done {
-        Outcome::Record(keep)
-    } else {
-        Outcome::Release
     }
 }
 
@@ -315,86 +273,20 @@ pub(crate) fn not_replayed() -> Vec<HeaderName> {
 mod tests {
     use super::*;
 
-    const KEEP: Keep = Keep::For(Duration::from_secs(7));
-    const RECORD: Option<Outcome> = Some(Outcome::Record(KEEP));
-    const RELEASE: Option<Outcome> = Some(Outcome::Release);
-
-    fn http(status: u16, disposition: Option<Disposition>) -> Option<Outcome> {
-        let options = Options {
-            also_recorded: vec![StatusCode::NOT_FOUND],
-            ..Options::default()
-        };
-        let status = StatusCode::from_u16(status).unwrap();
-        let head = (status, &HeaderMap::new(), disposition);
-        outcome_at_head(&options, KEEP, Protocol::Http, head)
-    }
-
-    #[test]
-    fn success_and_redirection_are_recorded_and_nothing_else_is() {
-        for status in [200, 201, 202, 204, 205, 301, 303, 304, 308] {
-            assert_eq!(http(status, None), RECORD, "{status}");
-        }
-        for status in [400, 401, 403, 408, 409, 422, 425, 429, 500, 502, 503, 504] {
-            assert_eq!(http(status, None), RELEASE, "{status}");
-        }
-    }
-
-    /// Field case B27.
-    #[test]
-    fn a_chosen_status_is_recorded() {
-        assert_eq!(http(404, None), RECORD);
-    }
-
-    #[test]
-    fn the_handler_has_the_last_word() {
-        let for_a_minute = Disposition::RecordFor(Duration::from_mins(1));
-        assert_eq!(http(500, Some(Disposition::Record)), RECORD);
-        assert_eq!(http(200, Some(Disposition::Release)), RELEASE);
-        assert_eq!(
-            http(200, Some(for_a_minute)),
-            Some(Outcome::Record(Keep::For(Duration::from_mins(1))))
-        );
-    }
-
-    /// Field case B26.
-    #[test]
-    fn an_upgrade_is_never_recorded_whatever_the_handler_says() {
-        assert_eq!(http(101, None), RELEASE);
-        assert_eq!(http(101, Some(Disposition::Record)), RELEASE);
-    }
-
-    /// Field case B36.
-    #[test]
-    fn grpc_success_is_status_0_wherever_it_stands() {
-        let options = Options::default();
-        let status = |code: &str| HeaderMap::from_iter([(GRPC_STATUS, code.parse().unwrap())]);
-        let at_head = |headers: &HeaderMap| {
-            let head = (StatusCode::OK, headers, None);
-            outcome_at_head(&options, KEEP, Protocol::Grpc, head)
-        };
-        assert_eq!(at_head(&status("0")), RECORD);
-        assert_eq!(at_head(&status("13")), RELEASE);
-        assert_eq!(at_head(&HeaderMap::new()), None);
-        assert_eq!(
-            outcome_at_end(KEEP, Some(&status("0"))),
-            Outcome::Record(KEEP)
-        );
-        assert_eq!(outcome_at_end(KEEP, Some(&status("14"))), Outcome::Release);
-        assert_eq!(outcome_at_end(KEEP, None), Outcome::Release);
-    }
-
     #[test]
     fn what_can_run_runs_and_never_waits() {
-        let step_of = |run, running, other| {
+        let step_of = |[run, running, unknown, other]: [usize; 4]| {
             step(Tally {
                 run,
                 running,
+                unknown,
                 other,
             })
         };
-        assert_eq!(step_of(1, 1, 0), Step::Run);
-        assert_eq!(step_of(0, 1, 0), Step::Wait);
-        assert_eq!(step_of(0, 0, 0), Step::Replay);
-        assert_eq!(step_of(1, 1, 1), Step::Refuse);
+        assert_eq!(step_of([1, 1, 1, 0]), Step::Run);
+        assert_eq!(step_of([0, 1, 0, 0]), Step::Wait);
+        assert_eq!(step_of([0, 1, 1, 0]), Step::TellUnknown);
+        assert_eq!(step_of([0, 0, 0, 0]), Step::Replay);
+        assert_eq!(step_of([1, 1, 1, 1]), Step::Refuse);
     }
 }

@@ -115,6 +115,16 @@ impl Problem {
         .retry(retry_after)
     }
 
+    /// A run ended without saying whether its work was done.
+    pub(crate) fn outcome_unknown(retry_after: Duration) -> Self {
+        Self::new(
+            &OUTCOME_UNKNOWN,
+            "A run ended and did not say whether its work was done. Nothing is run again until that \
+             is known: send the same request again later, and never under a new key.",
+        )
+        .retry(retry_after)
+    }
+
     /// The key belongs to another request.
     pub(crate) fn key_reused(part: Part) -> Self {
         let detail = format!(
@@ -293,6 +303,13 @@ const NOT_YET_DONE: Kind = Kind {
     grpc: UNAVAILABLE,
     code: "not-yet-done",
     title: "A message of this request is not done yet",
+};
+
+const OUTCOME_UNKNOWN: Kind = Kind {
+    status: StatusCode::CONFLICT,
+    grpc: FAILED_PRECONDITION,
+    code: "outcome-unknown",
+    title: "Nobody knows yet what became of this request",
 };
 
 const KEY_REUSED: Kind = Kind {

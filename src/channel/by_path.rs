@@ -6,7 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::request::Parts;
 
-use crate::channel::contract::{Channel, Concern, Refusal, Terms};
+use crate::channel::contract::{Channel, Concern, OnUnknown, Refusal, Terms};
 use crate::channel::path::path_of;
 use crate::delivery::Delivery;
 use crate::key::Key;
@@ -126,6 +126,11 @@ impl Channel for ByPath {
             Some(channel) => channel.deliveries(head, body),
             None => Ok(Vec::new()),
         }
+    }
+
+    fn on_unknown(&self, head: &Parts) -> OnUnknown {
+        self.find(head)
+            .map_or_else(OnUnknown::default, |channel| channel.on_unknown(head))
     }
 
     fn without(&self, head: &Parts, body: &Bytes, gone: &[&Key]) -> Option<Bytes> {

@@ -79,6 +79,13 @@ pub trait Channel: Send + Sync + 'static {
     /// A [`Refusal`] if the request is wrong and must not run.
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal>;
 
+    /// What becomes of a message whose run ended without saying whether its work was done. Default:
+    /// [`OnUnknown::RunAgain`]. [`Parking`](crate::channel::Parking) says otherwise for any channel.
+    fn on_unknown(&self, head: &Parts) -> OnUnknown {
+        let _ = head;
+        OnUnknown::RunAgain
+    }
+
     /// The body without the deliveries whose key is in `gone`; every other byte stays as it is.
     ///
     /// `None` if this body cannot be cut; it is then passed on whole. The default never cuts,
@@ -144,6 +151,41 @@ pub enum Reply {
     /// The sender reads only the status: where no record can be replayed, it gets the channel's
     /// ack.
     Ack,
+}
+
+/// What becomes of a message whose run ended without saying whether its work was done.
+///
+/// That is a run that was cut by a timeout inside the layer (an answer 408 or 504; for gRPC
+/// `CANCELLED`, `DEADLINE_EXCEEDED` or no status), by a panic, by the inner service's error or by a
+/// response that broke; one whose handler says [`Disposition::Unknown`](crate::Disposition); and one
+/// whose lease lapsed, since its process died or lost the store.
+///
+/// Any other answer says what happened, and is recorded or released as ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnUnknown {
+    /// The next repeat runs. Right where a handler's work is written in one transaction, or where
+    /// the systems that it calls know [a key for each step](crate::Message::step_key).
+    #[default]
+    RunAgain,
+    /// The key is parked: nothing runs again. A repeat is told so, by 409 `outcome-unknown` with
+    /// `Retry-After`, until the application [says](crate::IdempotencyLayer::settle_unknown) what
+    /// became of the message, its late run ends after all, or `unknown_for` has passed. For
+    /// handlers that call systems which do the same thing twice if they are asked twice.
+    ///
+    /// # What it costs
+    /// A parked message waits for somebody. Parked does not mean that anything ran: where a claim
+    /// reached the store and its answer did not reach the layer, or the process died between the
+    /// claim and the call of the handler, or a run that never began could not be given back, the
+    /// key is parked all the same.
+    ///
+    /// All that share the store must agree: a layer that runs again takes over what another has
+    /// parked.
+    Park {
+        /// For how long, by the store's clock, from when the run ended or its lease lapsed;
+        /// `Duration::MAX` is until it is settled. Afterwards the next repeat runs.
+        unknown_for: Duration,
+    },
 }
 
 /// The answer by which a channel's sender knows that a message was received.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 
-use crate::channel::contract::{Channel, Concern, Refusal, Terms};
+use crate::channel::contract::{Channel, Concern, OnUnknown, Refusal, Terms};
 use crate::delivery::Delivery;
 use crate::key::Key;
 
@@ -34,6 +34,10 @@ macro_rules! delegate {
 
             fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
                 (**self).deliveries(head, body)
+            }
+
+            fn on_unknown(&self, head: &Parts) -> OnUnknown {
+                (**self).on_unknown(head)
             }
 
             fn without(&self, head: &Parts, body: &Bytes, gone: &[&Key]) -> Option<Bytes> {

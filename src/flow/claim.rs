@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::fingerprint::{Fingerprint, Part};
 use crate::flow::context::{Asked, Context};
 use crate::flow::ending::release;
-use crate::flow::granted::Granted;
+use crate::flow::granted::{Granted, Open};
 use crate::key::Key;
 use crate::pace::{RETRY_SOON, look_again_after, usable};
 use crate::policy::{OnStoreFailure, Step, Tally, step};
@@ -48,6 +48,7 @@ struct Sorted {
     leases: Vec<(usize, Lease)>,
     done: Vec<Arc<Record>>,
     busy: Option<(usize, Duration)>,
+    unknown: Option<Duration>,
     other: Option<Part>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
     mut on_wait: impl FnMut(),
 ) -> Decided<R> {
     let lease = context.options.lease;
-    let claim = Claim::new(Nonce::random(), lease, wanted);
+    let claim = Claim::new(Nonce::random(), lease, wanted).unknown_for(asked.ends.unknown_for());
     let deadline = Instant::now() + context.options.wait(asked.terms);
     let mut place_in_line = None;
     let mut waiting = None;
@@ -90,6 +91,10 @@ pub(crate) async fn decide<S: Store, C: Channel, R>(
             Step::Run => {
                 Box::pin(release(context, sorted.into_leases())).await;
                 return failed(context, asked);
+            }
+            Step::TellUnknown => {
+                let open = Open::Unknown(sorted.unknown.unwrap_or_default());
+                return Decided::Answer(asked.open(open, &context.counters));
             }
             Step::Wait => attendance.leave(),
         }
@@ -171,6 +176,7 @@ fn sort(verdicts: Vec<Verdict>, claim: &Claim) -> Sorted {
             Verdict::Run(lease) => sorted.leases.push((place, lease)),
             Verdict::Replay(record) => sorted.done.push(record),
             Verdict::Running { remaining } => sorted.busy = Some((place, remaining)),
+            Verdict::Unknown { remaining } => sorted.unknown = Some(remaining).max(sorted.unknown),
             Verdict::Other { first } => {
                 let part = wanted
                     .fingerprint
@@ -187,6 +193,7 @@ impl Sorted {
         Tally {
             run: self.leases.len(),
             running: usize::from(self.busy.is_some()),
+            unknown: usize::from(self.unknown.is_some()),
             other: usize::from(self.other.is_some()),
         }
     }
@@ -199,10 +206,11 @@ impl Sorted {
 fn granted<S, C>(context: &Context<S, C>, sorted: Sorted) -> Granted {
     say_attempt(sorted.leases.iter().map(|(_, lease)| lease.attempt()).max());
     let keys = sorted.leases.iter().map(|(_, lease)| lease.key().clone());
+    let running = sorted.busy.map(|(_, remaining)| Open::Running(remaining));
     Granted {
         mine: context.underway.begin(keys.collect()),
         leases: sorted.leases,
-        busy: sorted.busy.map(|(_, remaining)| remaining),
+        open: sorted.unknown.map(Open::Unknown).or(running),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
@@ -15,7 +14,7 @@ use crate::claimed::Claimed;
 use crate::error::BoxError;
 use crate::flow::context::{Asked, Context};
 use crate::flow::ending::{Confirmed, Ended, Ending};
-use crate::flow::granted::Granted;
+use crate::flow::granted::{Granted, Open};
 use crate::flow::recording::{too_large_record, whole_record};
 use crate::flow::run::{Collected, Produced};
 use crate::flow::stream;
@@ -42,15 +41,16 @@ where
     let answering = Answering {
         context,
         asked,
-        others: granted.busy,
+        others: granted.open,
     };
     let ending = Ending {
         leases: granted.leases.into_iter().map(|(_, lease)| lease).collect(),
         claimed,
-        keep: asked.keep,
+        ends: asked.ends,
         ack: asked.terms.ack.clone(),
         mine: granted.mine,
     };
+    let unknown = Ended::without_record(asked.ends.unknown());
     match produced {
         Produced::Answer {
             parts,
@@ -58,11 +58,11 @@ where
             body,
         } => Ok(answering.answer(ending, parts, outcome, body).await),
         Produced::Failed(error) => {
-            ending.settle(context, Ended::RELEASED).await;
+            ending.settle(context, unknown).await;
             Err(error)
         }
         Produced::Panicked(panic) => {
-            ending.settle(context, Ended::RELEASED).await;
+            ending.settle(context, unknown).await;
             resume_unwind(panic)
         }
     }
@@ -72,8 +72,8 @@ where
 struct Answering<'a, S, C> {
     context: &'a Arc<Context<S, C>>,
     asked: &'a Asked<'a>,
-    /// What is left of another run's lease, if a message of the request runs elsewhere.
-    others: Option<Duration>,
+    /// A message of the request that was not this run's, if one is not done.
+    others: Option<Open>,
 }
 
 impl<S: Store, C: Channel> Answering<'_, S, C> {
@@ -92,12 +92,16 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
         let (ended, body) = match (body, outcome) {
             (Collected::Broken(error), _) => {
                 tracing::warn!(%error, "the handler's response broke before its end");
-                ending.settle(self.context, Ended::RELEASED).await;
+                let unknown = Ended::without_record(self.asked.ends.unknown());
+                ending.settle(self.context, unknown).await;
                 return self.asked.problem(&Problem::response_broken());
             }
-            (Collected::Untouched(body), _) => (Ended::RELEASED, ResponseBody::passed(body)),
-            (Collected::Whole(whole), Some(Outcome::Release)) => {
-                (Ended::RELEASED, ResponseBody::whole(whole))
+            (Collected::Untouched(body), outcome) => {
+                let outcome = outcome.unwrap_or(Outcome::Release);
+                (Ended::without_record(outcome), ResponseBody::passed(body))
+            }
+            (Collected::Whole(whole), Some(outcome @ (Outcome::Release | Outcome::Unknown))) => {
+                (Ended::without_record(outcome), ResponseBody::whole(whole))
             }
             (Collected::Whole(whole), Some(outcome)) => {
                 let record = Some(Arc::new(whole_record(options, &parts, &whole)));
@@ -107,15 +111,18 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
                 let record = Some(Arc::new(too_large_record(options, &parts)));
                 (Ended { outcome, record }, ResponseBody::rest(first, body))
             }
-            (Collected::Whole(whole), None) => (Ended::RELEASED, ResponseBody::whole(whole)),
+            (Collected::Whole(whole), None) => {
+                let unknown = Ended::without_record(self.asked.ends.unknown());
+                (unknown, ResponseBody::whole(whole))
+            }
             (Collected::Streaming(first, body) | Collected::TooLarge(first, body), _) => {
                 let source = stream::Source::new(options, &parts, outcome, (first, body));
                 let body = stream::begin(Arc::clone(self.context), ending, source);
                 return Response::from_parts(parts, body);
             }
         };
-        let is_recorded = ended.outcome != Outcome::Release;
-        let partly = ending.claimed.gives_some_back();
+        let is_recorded = matches!(ended.outcome, Outcome::Record(_));
+        let partly = left_open(&ending);
         let confirmed = ending.settle(self.context, ended).await;
         let response = Response::from_parts(parts, body);
         if is_recorded {
@@ -130,15 +137,15 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
         &self,
         confirmed: Confirmed,
         response: Response<ResponseBody<R>>,
-        partly: bool,
+        partly: Option<Open>,
     ) -> Response<ResponseBody<R>> {
         let (context, asked) = (self.context, self.asked);
         let retry_after = RETRY_SOON;
         // What is left to do, whatever became of the messages of this run.
-        let open = self.others.or_else(|| partly.then_some(retry_after));
+        let open = self.others.or(partly);
         match (confirmed, context.options.on_unconfirmed) {
             (Confirmed::Superseded(keys), _) => match (superseded(context, &keys).await, open) {
-                (Some(_), Some(remaining)) => asked.busy(remaining),
+                (Some(_), Some(open)) => asked.open(open, &context.counters),
                 (Some(records), None) => asked.done(&records, &context.counters),
                 (None, _) => asked.problem(&Problem::superseded(retry_after)),
             },
@@ -147,10 +154,21 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
             }
             (Confirmed::Applied, _) | (Confirmed::Unconfirmed, OnUnconfirmed::AnswerSuccess) => {
                 match open {
-                    Some(remaining) => asked.busy(remaining),
+                    Some(open) => asked.open(open, &context.counters),
                     None => response,
                 }
             }
+        }
+    }
+}
+
+/// A message of the run's own that is not done, by the handler's word.
+fn left_open(ending: &Ending) -> Option<Open> {
+    match ending.ends.unknown_for() {
+        Some(time) if ending.claimed.leaves_some_unknown() => Some(Open::Unknown(time)),
+        Some(_) | None => {
+            let given_back = ending.claimed.gives_some_back();
+            given_back.then_some(Open::Running(RETRY_SOON))
         }
     }
 }

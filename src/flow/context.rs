@@ -19,10 +19,12 @@ use crate::coding::Accepted;
 use crate::counts::{Counters, Told};
 use crate::detach::Detached;
 use crate::error::Error;
+use crate::flow::granted::Open;
+use crate::outcome::Ends;
 use crate::pace::retry_after_running;
 use crate::policy::{Effect, Options, Protocol};
 use crate::problem::Problem;
-use crate::record::{Keep, Payload, Record};
+use crate::record::{Payload, Record};
 use crate::reply;
 use crate::store::contract::Store;
 use crate::store::watched::Watched;
@@ -65,7 +67,7 @@ impl Said {
 pub(crate) struct Asked<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) terms: &'a Terms,
-    pub(crate) keep: Keep,
+    pub(crate) ends: Ends,
     accepted: Accepted,
 }
 
@@ -144,7 +146,13 @@ impl<S: Store, C: Channel> Context<S, C> {
         Asked {
             protocol,
             terms,
-            keep: self.options.keep(terms),
+            ends: Ends {
+                keep: self.options.keep(terms),
+                on_unknown: self
+                    .options
+                    .on_unknown
+                    .unwrap_or_else(|| self.channel.on_unknown(head)),
+            },
             accepted: Accepted::by(&head.headers, protocol),
         }
     }
@@ -174,6 +182,18 @@ impl Asked<'_> {
     /// A problem, in the caller's protocol.
     pub(crate) fn problem<R>(&self, problem: &Problem) -> Response<ResponseBody<R>> {
         reply::problem(self.protocol, problem)
+    }
+
+    /// The answer while a message of the request is not done.
+    pub(crate) fn open<R>(&self, open: Open, counters: &Counters) -> Response<ResponseBody<R>> {
+        match open {
+            Open::Running(remaining) => self.busy(remaining),
+            Open::Unknown(remaining) => {
+                counters.unknown.one();
+                // It may be settled before the time is over.
+                self.problem(&Problem::outcome_unknown(retry_after_running(remaining)))
+            }
+        }
     }
 
     /// The answer while a message of the request runs elsewhere.

@@ -1,6 +1,7 @@
 //! The end of a run, as the store is told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(not(any(test, feature = "testing")))]
 use rand::random;
@@ -13,10 +14,11 @@ use crate::claimed::Claimed;
 use crate::flow::context::Context;
 use crate::flow::recording::ack_record;
 use crate::key::Key;
+use crate::outcome::Ends;
 use crate::pace::{SETTLE_TRIES, give_up_settling_after, settle_again_after};
-use crate::policy::{Outcome, obey};
-use crate::record::{Keep, Record};
-use crate::store::contract::{End, Hold, Lease, Settled, Settlement, Store};
+use crate::policy::Outcome;
+use crate::record::Record;
+use crate::store::contract::{End, Hold, Lease, Settled, Settlement, Standing, Store};
 use crate::underway::Mine;
 
 /// What became of the end of a run.
@@ -39,17 +41,20 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    pub(crate) const RELEASED: Self = Self {
-        outcome: Outcome::Release,
-        record: None,
-    };
+    /// Without a success, and so without a record.
+    pub(crate) fn without_record(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            record: None,
+        }
+    }
 }
 
 /// The right to end a run, spent by ending it.
 pub(crate) struct Ending {
     pub(crate) leases: Vec<Lease>,
     pub(crate) claimed: Claimed,
-    pub(crate) keep: Keep,
+    pub(crate) ends: Ends,
     pub(crate) ack: Ack,
     pub(crate) mine: Mine,
 }
@@ -70,14 +75,21 @@ impl Ending {
         let record = ended
             .record
             .unwrap_or_else(|| Arc::new(ack_record(&self.ack)));
-        let settlements = self.leases.into_iter().enumerate().map(|(at, lease)| {
-            let said = self.claimed.said(at).map(|said| obey(said, self.keep));
+        let mut parked = Vec::new();
+        let mut settlements = Vec::with_capacity(self.leases.len());
+        for (at, lease) in self.leases.into_iter().enumerate() {
+            let said = self.claimed.said(at).map(|said| self.ends.obey(said));
             match said.unwrap_or(ended.outcome) {
-                Outcome::Record(keep) => lease.record(Arc::clone(&record), keep),
-                Outcome::Release => lease.release(),
+                Outcome::Record(keep) => settlements.push(lease.record(Arc::clone(&record), keep)),
+                Outcome::Release => settlements.push(lease.release()),
+                Outcome::Unknown => parked.push(lease.hold()),
             }
-        });
-        settle_or_go_on(context, settlements.collect(), Some(self.mine)).await
+        }
+        park(context, &parked).await;
+        if settlements.is_empty() {
+            return Confirmed::Applied;
+        }
+        settle_or_go_on(context, settlements, Some(self.mine)).await
     }
 }
 
@@ -90,6 +102,26 @@ pub(crate) async fn release<S: Store, C: Channel>(context: &Context<S, C>, lease
     // What is not given back lapses.
     if let Ok(settled) = context.within(context.store.settle(&settlements)).await {
         count(context, &settlements, &settled);
+    }
+}
+
+/// Ends leases now and leaves their rows, so that repeats are told at once that nobody knows what
+/// became of these messages. A store that does not answer tells them when the leases have lapsed.
+async fn park<S: Store, C: Channel>(context: &Context<S, C>, holds: &[Hold]) {
+    if holds.is_empty() {
+        return;
+    }
+    for _ in 0..SETTLE_TRIES {
+        let standings = context
+            .within(context.store.renew(holds, Duration::ZERO))
+            .await;
+        if let Ok(standings) = standings {
+            let parked = standings.iter().filter(|s| **s == Standing::Renewed);
+            let parked = parked.count();
+            context.counters.parked.add(parked);
+            context.counters.superseded.add(holds.len() - parked);
+            return;
+        }
     }
 }
 
@@ -136,7 +168,7 @@ async fn settle_in_the_background<S: Store, C: Channel>(
             .await
             .ok();
     }
-    tracing::error!("the end of a run could not be recorded; a repeat will run again");
+    tracing::error!("the end of a run could not be recorded; its lease lapses");
 }
 
 fn count<S, C>(

@@ -13,9 +13,18 @@ use crate::underway::Mine;
 pub(crate) struct Granted {
     /// With the place of each message among the request's deliveries.
     pub(crate) leases: Vec<(usize, Lease)>,
-    /// How long a message that runs elsewhere may take, if there is one.
-    pub(crate) busy: Option<Duration>,
+    /// What keeps the request from being answered with a success, beside its own messages.
+    pub(crate) open: Option<Open>,
     pub(crate) mine: Mine,
+}
+
+/// A message of a request that is not done, whatever became of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// It runs elsewhere, or was given back: it may be done after this time.
+    Running(Duration),
+    /// Nobody knows what became of it, for so long.
+    Unknown(Duration),
 }
 
 impl Granted {
@@ -37,10 +46,10 @@ impl Granted {
         self.leases.iter().map(|(_, lease)| lease.hold()).collect()
     }
 
-    /// While another run has one of the messages, or the handler gave one back, the answer will
+    /// While one of the messages is not this run's and not done, or the handler gave one back, the answer will
     /// be no success, so its head cannot go out before the end.
     pub(crate) fn head(&self, claimed: &Claimed) -> Head {
-        if self.busy.is_some() || claimed.gives_some_back() {
+        if self.open.is_some() || claimed.gives_some_back() {
             Head::WaitsForTheEnd
         } else {
             Head::MayGoFirst

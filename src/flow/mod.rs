@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod ending;
 pub(crate) mod granted;
 pub(crate) mod keep;
+pub(crate) mod known;
 pub(crate) mod observe;
 pub(crate) mod reading;
 pub(crate) mod recording;

@@ -20,7 +20,7 @@ use crate::channel::contract::Channel;
 use crate::counts::Told;
 use crate::error::BoxError;
 use crate::flow::context::{Asked, Context};
-use crate::policy::{Disposition, EAGER, Head, Options, Outcome, outcome_at_end, outcome_at_head};
+use crate::policy::{Disposition, EAGER, Head, Options, Outcome};
 use crate::record::Whole;
 use crate::store::contract::Store;
 
@@ -157,8 +157,8 @@ where
     let (mut parts, body) = response.into_parts();
     let disposition = parts.extensions.remove::<Disposition>();
     let seen = (parts.status, &parts.headers, disposition);
-    let mut outcome = outcome_at_head(options, asked.keep, asked.protocol, seen);
-    let body = if outcome == Some(Outcome::Release) {
+    let mut outcome = asked.ends.at_head(options, asked.protocol, seen);
+    let body = if matches!(outcome, Some(Outcome::Release | Outcome::Unknown)) {
         Collected::Untouched(body)
     } else {
         let announced =
@@ -171,7 +171,7 @@ where
         collect(body, announced, until, options.max_response).await
     };
     if let (None, Collected::Whole(whole)) = (outcome, &body) {
-        outcome = Some(outcome_at_end(asked.keep, whole.trailers.as_ref()));
+        outcome = Some(asked.ends.at_end(whole.trailers.as_ref()));
     }
     Produced::Answer {
         parts,

@@ -20,7 +20,7 @@ use crate::flow::context::Context;
 use crate::flow::ending::{Confirmed, Ended, Ending};
 use crate::flow::keep::keeping;
 use crate::flow::recording::{packed_body, recorded_headers};
-use crate::policy::{OnUnconfirmed, Options, Outcome, outcome_at_end};
+use crate::policy::{OnUnconfirmed, Options, Outcome};
 use crate::record::{Record, Whole};
 use crate::store::contract::Store;
 
@@ -108,7 +108,7 @@ async fn pass_on<S, C, R>(
     let flowed = keeping(context, || ending.holds(), flow).await;
     let at_end = |held: &Option<Frame<Bytes>>| {
         let trailers = held.as_ref().and_then(Frame::trailers_ref);
-        outcome.unwrap_or_else(|| outcome_at_end(ending.keep, trailers))
+        outcome.unwrap_or_else(|| ending.ends.at_end(trailers))
     };
     let (outcome, record, held, last) = match flowed {
         Ok(Flowed::Whole(whole, held)) => {
@@ -135,7 +135,7 @@ async fn pass_on<S, C, R>(
     let gave_back = ending.claimed.gives_some_back();
     let confirmed = ending.settle(context, Ended { outcome, record }).await;
     let (held, last) = match outcome {
-        Outcome::Release => (held, last),
+        Outcome::Release | Outcome::Unknown => (held, last),
         Outcome::Record(_) if gave_back => {
             let error = "the handler gave a message of the request back";
             (None, Last::Failed(error.into()))
@@ -171,7 +171,8 @@ async fn break_off<S: Store, C: Channel, R>(
     pieces: &Sender<Piece<R>>,
 ) {
     tracing::warn!(%error, "the handler's response broke before its end");
-    ending.settle(context, Ended::RELEASED).await;
+    let unknown = Ended::without_record(ending.ends.unknown());
+    ending.settle(context, unknown).await;
     send(pieces, Piece::Last(Last::Failed(error))).await;
 }
 

@@ -135,6 +135,10 @@ pub(crate) fn came(
         (None, Some(Disposition::Record | Disposition::RecordFor(_))) => Came::Handled,
         (None, None) if status.is_success() => Came::Handled,
         (None, None) if plan.given_up_on.contains(&status) => Came::Refused { fault: fault() },
+        // Who would run it again must say so: that is to redrive it.
+        (None, Some(Disposition::Unknown)) => Came::Refused {
+            fault: format!("{}, its outcome unknown", fault()),
+        },
         (None, Some(Disposition::Release) | None) => Came::Failed {
             again: retry_after(headers, now),
             fault: fault(),
@@ -316,10 +320,12 @@ mod tests {
     fn the_handler_has_the_last_word() {
         let later = Some(Failure::Later(Duration::from_secs(7)));
         assert_eq!(answer(200, Some("9"), (later, None)), failed(Some(7)));
-        assert!(matches!(
-            answer(200, None, (Some(Failure::Never), None)),
-            Came::Refused { .. }
-        ));
+        for said in [
+            (Some(Failure::Never), None),
+            (None, Some(Disposition::Unknown)),
+        ] {
+            assert!(matches!(answer(200, None, said), Came::Refused { .. }));
+        }
         assert_eq!(
             answer(500, None, (None, Some(Disposition::Record))),
             Came::Handled

@@ -40,7 +40,7 @@
 //! | any other, an error, a panic, a broken body, too late | is tried again, after `Retry-After` or with growing pauses, until its attempts are spent; then it is dead |
 //! | extension [`Failure::Later`] | is tried again at its time |
 //! | extension [`Failure::Never`], or a status of [`Inbox::gives_up_on`] | is dead |
-//! | extension [`Disposition`](crate::Disposition) | is done (`Record`) or tried again (`Release`), whatever the status |
+//! | extension [`Disposition`](crate::Disposition) | is done (`Record`), tried again (`Release`) or dead (`Unknown`), whatever the status |
 //!
 //! # What is promised
 //! * What was answered 2xx was committed first, and is handled until it is done or dead.

@@ -46,7 +46,12 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// own nonce → the lease that was given before: same token, same attempt, extended. Running →
     /// [`Verdict::Running`]. Done → [`Verdict::Replay`]. Where both the row and the claim have
     /// fingerprints and they differ, running or done → [`Verdict::Other`], except that a lapsed
-    /// row is taken over whatever it was.
+    /// row is taken over whatever it was; a claim without a fingerprint leaves it the row's.
+    ///
+    /// A claim that says [`unknown_for`](Claim::unknown_for) takes over only what has been lapsed
+    /// for that long. Lapsed for less, and not under the claim's own nonce → [`Verdict::Unknown`],
+    /// or [`Verdict::Other`] where the fingerprints differ; the row keeps its token, and its owner
+    /// may still renew, record and release it.
     ///
     /// A repeat changes nothing: neither retention nor the conversation's life.
     ///
@@ -56,6 +61,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn claim(&self, claim: &Claim) -> impl Future<Output = Result<Vec<Verdict>, Error>> + Send;
 
     /// Extends leases to `lease` from now. Also extends one that has lapsed and was not taken over.
+    /// A `lease` of zero ends them now and leaves their rows.
     ///
     /// # Errors
     /// If the store cannot tell.
@@ -166,6 +172,9 @@ pub struct Claim {
     pub nonce: Nonce,
     /// How long a granted lease lasts, unless it is renewed.
     pub lease: Duration,
+    /// For how long what has lapsed is not taken over, since nobody knows what became of its run;
+    /// `None` takes it over at once.
+    pub unknown_for: Option<Duration>,
     /// The messages, each key once.
     pub wanted: Vec<Wanted>,
 }
@@ -188,8 +197,15 @@ impl Claim {
         Self {
             nonce,
             lease,
+            unknown_for: None,
             wanted,
         }
+    }
+
+    /// Takes over only what has been lapsed for this long. Default: `None`, whatever has lapsed.
+    pub fn unknown_for(mut self, time: Option<Duration>) -> Self {
+        self.unknown_for = time;
+        self
     }
 }
 
@@ -227,6 +243,11 @@ pub enum Verdict {
     /// It is running elsewhere.
     Running {
         /// What is left of the other's lease.
+        remaining: Duration,
+    },
+    /// Its run lapsed without an end, and it is not taken over yet.
+    Unknown {
+        /// What is left until it may be.
         remaining: Duration,
     },
     /// Another request has this key.

@@ -11,6 +11,7 @@ mod postgres;
 pub(crate) mod queue;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+pub(crate) mod unknown;
 #[cfg(not(feature = "metrics"))]
 mod unmetered;
 pub(crate) mod watched;
@@ -30,3 +31,4 @@ pub use queue::{
 };
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
+pub use unknown::{Resolved, settle_unknown};

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::request::Parts;
 
-use crate::channel::contract::{Channel, Concern, Refusal, Terms};
+use crate::channel::contract::{Channel, Concern, OnUnknown, Refusal, Terms};
 use crate::delivery::Delivery;
 use crate::key::Key;
 use crate::verify::contract::Verify;
@@ -84,6 +84,10 @@ impl<C: Channel, V: Verify> Channel for Verified<C, V> {
 
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal> {
         self.channel.deliveries(head, body)
+    }
+
+    fn on_unknown(&self, head: &Parts) -> OnUnknown {
+        self.channel.on_unknown(head)
     }
 
     fn without(&self, head: &Parts, body: &Bytes, gone: &[&Key]) -> Option<Bytes> {

@@ -18,7 +18,7 @@ const LEVELS: [&[&str]; 10] = [
         "counts",
     ],
     &["body", "channel", "verify", "store", "underway"],
-    &["policy", "pace", "traps"],
+    &["policy", "outcome", "pace", "traps"],
     &["coding"],
     &["reply", "problem", "claimed"],
     &["flow", "run", "detach"],

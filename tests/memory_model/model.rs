@@ -86,7 +86,7 @@ impl Model {
                 row.nonce = nonce;
                 row.grant = grant;
                 row.attempt += 1;
-                row.print = ask.print;
+                row.print = ask.print.or(row.print);
                 self.grants += 1;
                 Answer::Run {
                     grant,

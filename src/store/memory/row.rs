@@ -81,17 +81,23 @@ impl Row {
                 *until = now.plus(claim.lease);
                 Verdict::Run(self.lease())
             }
-            State::Running { nonce, until } if *until <= now => {
+            State::Running { nonce, until } if free_from(claim, *until) <= now => {
                 *nonce = claim.nonce;
                 *until = now.plus(claim.lease);
                 self.token = next();
                 self.attempt = self.attempt.saturating_add(1);
-                self.fingerprint = wanted.fingerprint;
+                self.fingerprint = wanted.fingerprint.or(self.fingerprint);
                 Verdict::Run(self.lease())
             }
             State::Running { until, .. } => {
-                let remaining = now.until(*until);
-                self.other(wanted).unwrap_or(Verdict::Running { remaining })
+                let verdict = if *until <= now {
+                    let remaining = now.until(free_from(claim, *until));
+                    Verdict::Unknown { remaining }
+                } else {
+                    let remaining = now.until(*until);
+                    Verdict::Running { remaining }
+                };
+                self.other(wanted).unwrap_or(verdict)
             }
             State::Done { record, .. } => {
                 let replay = Verdict::Replay(Arc::clone(record));
@@ -185,4 +191,9 @@ impl Row {
             State::Done { record, .. } => record.size(),
         }
     }
+}
+
+/// When a claim may take over what lapses at `until`.
+fn free_from(claim: &Claim, until: Moment) -> Moment {
+    until.plus(claim.unknown_for.unwrap_or_default())
 }

@@ -22,6 +22,7 @@ use crate::store::postgres::time;
 pub(super) struct ClaimCall {
     pub(super) nonce: Id,
     pub(super) lease: Duration,
+    pub(super) unknown_for: Option<Duration>,
     pub(super) wanted: Vec<(Id, Wanted)>,
     pub(super) round: Round,
 }
@@ -163,12 +164,17 @@ impl ClaimJob {
 
     /// Takes over the rows that are free. There are none, most of the time.
     async fn take(&self, asked: &Asked<'_>, stands: &mut Stands) -> Result<Effect, Fault> {
-        let is_free = |key: &Key<'_>| stands.get(&key.id).is_some_and(|(_, stand)| stand.free);
+        let is_free = |key: &Key<'_>| {
+            let stand = stands.get(&key.id).map(|(_, stand)| stand);
+            stand.is_some_and(|stand| stand.is_free_for(key.nonce, key.unknown_for))
+        };
         let free: Vec<Key<'_>> = asked.keys.iter().copied().filter(is_free).collect();
         if free.is_empty() {
             return Ok(Effect::Read);
         }
-        let columns = Columns::of(&free);
+        let mut columns = Columns::of(&free);
+        let lapsed_for = |key: &Key<'_>| time::to_server(key.unknown_for.unwrap_or_default());
+        columns.leases.extend(free.iter().map(lapsed_for));
         let rows = self
             .database
             .query(
@@ -198,7 +204,9 @@ impl ClaimJob {
 
 fn answer(call: &ClaimCall, stands: &Stands) -> Result<Vec<Option<Verdict>>, Error> {
     let verdict = |(id, wanted): &(Id, Wanted)| match stands.get(id) {
-        Some((asked, stand)) => stand.verdict(wanted, (call.nonce, *asked), call.round),
+        Some((asked, stand)) => {
+            stand.verdict(wanted, (call.nonce, *asked), (call.unknown_for, call.round))
+        }
         None => Ok(None),
     };
     call.wanted.iter().map(verdict).collect()
@@ -214,6 +222,7 @@ struct Key<'a> {
     id: Id,
     nonce: Id,
     lease: Duration,
+    unknown_for: Option<Duration>,
     wanted: &'a Wanted,
 }
 
@@ -224,6 +233,7 @@ impl<'a> Asked<'a> {
                 id: *id,
                 nonce: call.nonce,
                 lease: call.lease,
+                unknown_for: call.unknown_for,
                 wanted,
             })
         };

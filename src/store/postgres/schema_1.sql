@@ -212,7 +212,8 @@ END $$;
 
 -- Takes over what idempotency_claim called free: a lapsed run, the claim's own run, a row whose
 -- retention has ended. Answers only what the claim holds now. A row that another transaction holds
--- is passed by, unless it is the claim's own. The caller sorts the keys.
+-- is passed by, unless it is the claim's own. The caller sorts the keys. `leases` has, behind one
+-- lease for each key, how long each key's run must have been lapsed, in milliseconds.
 CREATE FUNCTION idempotency_take(
     keys uuid[], nonces uuid[], leases bigint[], channels text[], scopes text[],
     fingerprints bytea[], conversation_keys uuid[], conversations text[]
@@ -222,11 +223,12 @@ AS $$
 #variable_conflict use_column
 DECLARE
     fresh integer[] := '{}';
+    total integer := cardinality(keys);
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'local', true);
     END IF;
-    FOR i IN 1 .. cardinality(keys) LOOP
+    FOR i IN 1 .. total LOOP
         PERFORM FROM idempotency t WHERE t.key = keys[i] FOR UPDATE SKIP LOCKED;
         IF NOT FOUND THEN
             PERFORM FROM idempotency t WHERE t.key = keys[i] AND t.nonce = nonces[i] FOR UPDATE;
@@ -239,11 +241,12 @@ BEGIN
             claimed_at = CASE t.nonce WHEN nonces[i] THEN t.claimed_at
                 ELSE clock_timestamp() END,
             fingerprint = CASE t.nonce WHEN nonces[i] THEN t.fingerprint
-                ELSE fingerprints[i] END,
+                ELSE coalesce(fingerprints[i], t.fingerprint) END,
             lease_until = clock_timestamp() + leases[i] * interval '1 ms',
             nonce = nonces[i]
         WHERE t.key = keys[i] AND t.state = 'running'
-            AND (t.nonce = nonces[i] OR t.lease_until <= clock_timestamp())
+            AND (t.nonce = nonces[i]
+                OR t.lease_until + leases[total + i] * interval '1 ms' <= clock_timestamp())
         RETURNING t.key, t.token, t.attempt INTO key, token, attempt;
         IF FOUND THEN
             RETURN NEXT;

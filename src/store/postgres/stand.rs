@@ -31,13 +31,19 @@ pub(super) struct Stand {
 }
 
 enum State {
-    Running { nonce: Id, remaining: Duration },
+    Running {
+        nonce: Id,
+        remaining: Duration,
+        /// How long ago the lease lapsed; `None` if it did not.
+        lapsed: Option<Duration>,
+    },
     Done(Result<Arc<Record>, Arc<Error>>),
 }
 
 impl Stand {
     /// Reads a row of `_claim` or `_begin`.
     pub(super) fn of(row: &Row) -> Result<(Id, Self), Fault> {
+        let left: Option<i64> = row.try_get(6).map_err(Fault::corrupt)?;
         let stand = Self {
             free: row.try_get(2).map_err(Fault::corrupt)?,
             token: Token::new(row.try_get(4).map_err(Fault::corrupt)?),
@@ -51,7 +57,10 @@ impl Stand {
             } else {
                 State::Running {
                     nonce: row.try_get(3).map_err(Fault::corrupt)?,
-                    remaining: time::from_server(row.try_get(6).map_err(Fault::corrupt)?),
+                    remaining: time::from_server(left),
+                    lapsed: left
+                        .filter(|left| *left <= 0)
+                        .map(|left| Duration::from_micros(left.unsigned_abs())),
                 }
             },
         };
@@ -69,9 +78,33 @@ impl Stand {
         self.free = false;
         self.token = Token::new(row.try_get(1).map_err(Fault::corrupt)?);
         self.attempt = attempt(row.try_get(2).map_err(Fault::corrupt)?);
-        self.first = wanted.fingerprint;
-        self.state = State::Running { nonce, remaining };
+        self.first = wanted.fingerprint.or(self.first);
+        self.state = State::Running {
+            nonce,
+            remaining,
+            lapsed: None,
+        };
         Ok(())
+    }
+
+    /// Whether the attempt called `nonce` may take it over, if it leaves what has lapsed alone for
+    /// `unknown_for`.
+    pub(super) fn is_free_for(&self, nonce: Id, unknown_for: Option<Duration>) -> bool {
+        self.free && self.unknown(nonce, unknown_for).is_none()
+    }
+
+    /// What is left of the time for which the attempt called `nonce` leaves it alone.
+    fn unknown(&self, nonce: Id, unknown_for: Option<Duration>) -> Option<Duration> {
+        match &self.state {
+            State::Running {
+                nonce: owner,
+                lapsed: Some(lapsed),
+                ..
+            } if self.free && *owner != nonce => unknown_for?
+                .checked_sub(*lapsed)
+                .filter(|left| !left.is_zero()),
+            State::Running { .. } | State::Done(_) => None,
+        }
     }
 
     /// Whether the attempt called `nonce` runs it.
@@ -91,8 +124,12 @@ impl Stand {
         &self,
         wanted: &Wanted,
         (mine, asked): (Id, Id),
-        round: Round,
+        (unknown_for, round): (Option<Duration>, Round),
     ) -> Result<Option<Verdict>, Error> {
+        if let Some(remaining) = self.unknown(mine, unknown_for) {
+            let unknown = Verdict::Unknown { remaining };
+            return Ok(Some(self.other(wanted).unwrap_or(unknown)));
+        }
         match &self.state {
             State::Running { nonce, .. } if *nonce == mine && (self.free || mine != asked) => {
                 Ok(None)

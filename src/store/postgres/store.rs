@@ -308,6 +308,7 @@ impl Inner {
         let call = ClaimCall {
             nonce: Id::of_nonce(claim.nonce),
             lease: claim.lease,
+            unknown_for: claim.unknown_for,
             wanted,
             round: if round < ROUNDS - 1 {
                 Round::Early

@@ -18,6 +18,7 @@ use crate::store::sqlite::kept;
 pub(super) struct ClaimWork {
     nonce: Nonce,
     lease: Duration,
+    unknown_for: Duration,
     asked: Vec<Asked>,
 }
 
@@ -33,6 +34,7 @@ struct Asked {
 pub(super) enum Found {
     Granted { token: Token, attempt: u32 },
     Running { remaining: Duration },
+    Unknown { remaining: Duration },
     Other { first: Fingerprint },
     Done { record: Vec<u8> },
 }
@@ -42,6 +44,7 @@ impl ClaimWork {
         Self {
             nonce: claim.nonce,
             lease: claim.lease,
+            unknown_for: claim.unknown_for.unwrap_or_default(),
             asked: claim.wanted.iter().map(Asked::new).collect(),
         }
     }
@@ -75,11 +78,12 @@ impl ClaimWork {
                 ":nonce": self.nonce.as_bytes(),
                 ":now": now.column(),
                 ":until": now.plus(self.lease).column(),
+                ":free": now.minus(self.unknown_for).column(),
             },
             |row| Ok((Token::new(row.get(0)?), row.get(1)?)),
         )?;
         let Some((token, attempt)) = granted else {
-            return look(batch, asked, now);
+            return self.look(batch, asked, now);
         };
         if token == offered {
             batch.spend(token);
@@ -89,26 +93,31 @@ impl ClaimWork {
         }
         Ok(Found::Granted { token, attempt })
     }
-}
 
-/// The row that stood in the way. It is there: nobody else writes while the transaction is open.
-fn look(batch: &Batch<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
-    let found = batch.row(LOOK, [&asked.digest], |row| Ok(read(row, asked, now)))?;
-    found.ok_or_else(|| Error::unavailable("the key's row went away within the transaction"))?
-}
-
-fn read(row: &Row<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
-    if let (Some(first), Some(this)) = (kept::fingerprint(row)?, &asked.fingerprint)
-        && first.differs_from(this).is_some()
-    {
-        return Ok(Found::Other { first });
+    /// The row that stood in the way. It is there: nobody else writes while the transaction is
+    /// open.
+    fn look(&self, batch: &Batch<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
+        let read = |row: &Row<'_>| Ok(self.read(row, asked, now));
+        let found = batch.row(LOOK, [&asked.digest], read)?;
+        found.ok_or_else(|| Error::unavailable("the key's row went away within the transaction"))?
     }
-    Ok(match kept::state(row)? {
-        kept::State::Running { until } => Found::Running {
-            remaining: now.until(until),
-        },
-        kept::State::Done { record } => Found::Done { record },
-    })
+
+    fn read(&self, row: &Row<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
+        if let (Some(first), Some(this)) = (kept::fingerprint(row)?, &asked.fingerprint)
+            && first.differs_from(this).is_some()
+        {
+            return Ok(Found::Other { first });
+        }
+        Ok(match kept::state(row)? {
+            kept::State::Running { until } if until <= now => Found::Unknown {
+                remaining: now.until(until.plus(self.unknown_for)),
+            },
+            kept::State::Running { until } => Found::Running {
+                remaining: now.until(until),
+            },
+            kept::State::Done { record } => Found::Done { record },
+        })
+    }
 }
 
 impl Asked {
@@ -131,13 +140,14 @@ impl Found {
                 Verdict::Run(Lease::new(key.clone(), token, attempt))
             }
             Self::Running { remaining } => Verdict::Running { remaining },
+            Self::Unknown { remaining } => Verdict::Unknown { remaining },
             Self::Other { first } => Verdict::Other { first },
             Self::Done { record } => Verdict::Replay(kept::record(&record)?),
         })
     }
 }
 
-/// Inserts the row, or takes it over if it is running and lapsed, or finds it running under the
+/// Inserts the row, or takes it over if it is running and lapsed long enough, or finds it running under the
 /// same nonce and gives it once more. No row comes back where another holds it or it is done.
 const GRANT: &str = "
 INSERT INTO idempotency_claims AS mine
@@ -149,11 +159,11 @@ VALUES
 ON CONFLICT (key) DO UPDATE SET
     token        = iif(mine.nonce = :nonce, mine.token, :token),
     attempt      = iif(mine.nonce = :nonce, mine.attempt, mine.attempt + 1),
-    fingerprint  = iif(mine.nonce = :nonce, mine.fingerprint, :fingerprint),
+    fingerprint  = iif(mine.nonce = :nonce, mine.fingerprint, coalesce(:fingerprint, mine.fingerprint)),
     claimed_at   = iif(mine.nonce = :nonce, mine.claimed_at, :now),
     nonce        = :nonce,
     leased_until = :until
-WHERE mine.state = 'running' AND (mine.nonce = :nonce OR mine.leased_until <= :now)
+WHERE mine.state = 'running' AND (mine.nonce = :nonce OR mine.leased_until <= :free)
 RETURNING token, attempt";
 
 const LOOK: &str = "

@@ -32,6 +32,11 @@ impl Moment {
         Self(self.0.saturating_add(milliseconds(time)))
     }
 
+    /// This much earlier.
+    pub(super) fn minus(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub(milliseconds(time)))
+    }
+
     /// How long until `later`; zero if it has passed.
     pub(super) fn until(self, later: Self) -> Duration {
         let left = later.0.saturating_sub(self.0);

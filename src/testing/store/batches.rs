@@ -163,6 +163,7 @@ fn kind(verdict: &Verdict) -> &'static str {
         Verdict::Run(_) => "free",
         Verdict::Running { .. } => "busy",
         Verdict::Replay(_) => "done",
+        Verdict::Unknown { .. } => "unknown",
         Verdict::Other { .. } => "other",
     }
 }

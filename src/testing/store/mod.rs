@@ -32,5 +32,6 @@ pub mod races;
 pub mod records;
 pub mod retention;
 mod suite;
+pub mod unknown;
 
 pub use fixture::Fixture;

@@ -60,6 +60,25 @@ macro_rules! store_contract {
                 a_lease_is_lost_once_its_run_ended,
                 renewals_are_answered_in_order,
             }
+            unknown {
+                a_lapsed_run_is_unknown_to_a_claim_that_says_so,
+                only_what_has_lapsed_is_unknown,
+                a_claim_that_does_not_say_so_takes_over,
+                what_was_unknown_for_its_time_is_taken_over,
+                an_attempts_own_lapsed_run_is_not_unknown_to_it,
+                an_unknown_run_is_recorded_by_its_late_owner,
+                an_unknown_run_is_released_by_its_late_owner,
+                an_unknown_run_is_renewed_by_its_late_owner,
+                an_unknown_key_with_another_fingerprint_is_other,
+                a_take_over_without_a_fingerprint_keeps_the_rows,
+                unknown_keys_of_a_claim_keep_no_others_from_running,
+                of_64_mixed_claims_of_an_unknown_run_one_runs,
+                a_renewal_of_no_time_ends_the_lease_and_leaves_the_row,
+                an_unknown_run_is_marked_by_forgetting,
+                an_unknown_run_is_settled_as_done_and_its_owner_is_late,
+                an_unknown_run_is_settled_as_not_done_and_runs_again,
+                only_an_unknown_run_is_settled_by_others,
+            }
             ending {
                 a_released_key_runs_again_as_a_first_attempt,
                 a_lapsed_lease_is_recorded_if_nobody_took_over,
