@@ -35,3 +35,4 @@ mod proxy;
 mod server;
 mod sweeping;
 mod two_processes;
+mod unknown;

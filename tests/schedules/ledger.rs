@@ -20,8 +20,9 @@ use crate::channel::{LETTERS, key, letter};
 type Holder = (usize, Token);
 
 /// What is known about each message.
-#[derive(Default)]
 pub(crate) struct Ledger {
+    /// For how long nobody may run what has lapsed.
+    unknown_for: Duration,
     messages: [Message; LETTERS],
     /// Runs that a handler ended well, by message and token.
     handled: HashSet<(usize, Token)>,
@@ -51,8 +52,18 @@ struct Message {
 }
 
 impl Ledger {
+    pub(crate) fn new(unknown_for: Duration) -> Self {
+        Self {
+            unknown_for,
+            messages: Default::default(),
+            handled: HashSet::default(),
+            broken: Broken::default(),
+        }
+    }
+
     /// Applies a claim, and checks promises 2 and 4: no lease while another's has not lapsed,
-    /// none after a success.
+    /// none after a success. Where unknown outcomes are parked, a run that had no end is the last
+    /// one until its time has passed.
     pub(crate) fn claim(
         &mut self,
         store: &MemoryStore,
@@ -74,7 +85,7 @@ impl Ledger {
         let message = &mut self.messages[letter(key)];
         if let Some((other, lapses)) = message.holder
             && other != holder
-            && lapses > Instant::now()
+            && lapses + self.unknown_for > Instant::now()
         {
             self.broken.note(format_args!(
                 "promise 2: {other:?} holds {key:?}, and {holder:?} was let run it"

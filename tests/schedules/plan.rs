@@ -13,6 +13,9 @@ pub(crate) const STORE_LIMIT: Duration = Duration::from_millis(300);
 /// How long a repeat waits for the first run.
 pub(crate) const WAIT: Duration = Duration::from_millis(1500);
 
+/// For how long nothing runs whose outcome is unknown, where that is parked.
+pub(crate) const UNKNOWN_FOR: Duration = LEASE.saturating_mul(3);
+
 /// When the faults stop.
 pub(crate) const HEAL: Duration = Duration::from_secs(5);
 
@@ -32,6 +35,8 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
+    /// For how long nothing runs whose outcome is unknown; zero where it runs again.
+    pub(crate) unknown_for: Duration,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) events: Vec<(Duration, Event)>,
     /// How likely a store call meets with a fault of each kind.
@@ -77,6 +82,12 @@ impl Plan {
         let events = (0..rng.random_range(0..4)).map(|_| event(&mut rng));
         let plan = Self {
             mode,
+            // Not drawn, so that the other schedules stay what they were.
+            unknown_for: if seed % 4 == 3 {
+                UNKNOWN_FOR
+            } else {
+                Duration::ZERO
+            },
             attempts,
             events: events.collect(),
             faults: pick(&mut rng, &[0.0, 0.03, 0.1, 0.3]),

@@ -101,7 +101,10 @@ async fn repeat_until_done(world: &Arc<World>, letters: &str) {
             sleep(REPEAT).await;
         }
     };
-    if timeout(DONE_WITHIN, repeat).await.is_err() {
+    if timeout(DONE_WITHIN + world.plan.unknown_for, repeat)
+        .await
+        .is_err()
+    {
         world.breaks(format_args!(
             "promise 6: {letters} is not done, and no fault is left"
         ));

@@ -3,13 +3,14 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 use tokio::time::Instant;
 use tower::Layer;
 use tower_idempotency::store::{MemoryStore, Token};
-use tower_idempotency::{Counts, Error, Idempotency, IdempotencyLayer, Key};
+use tower_idempotency::{Counts, Error, Idempotency, IdempotencyLayer, Key, OnUnknown};
 
 use crate::chance::LEASE;
 use crate::channel::Letters;
@@ -41,9 +42,8 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new((plan, rng): (Plan, Xoshiro256PlusPlus), told: bool) -> Arc<Self> {
         let world = Arc::new(Self {
-            plan,
             store: MemoryStore::new(),
-            ledger: Mutex::default(),
+            ledger: Mutex::new(Ledger::new(plan.unknown_for)),
             rng: Mutex::new(rng),
             serving: Mutex::default(),
             layers: Mutex::default(),
@@ -53,6 +53,7 @@ impl World {
             healed: AtomicBool::new(false),
             began: Instant::now(),
             told,
+            plan,
         });
         world.note(|| format!("{:?}", world.plan));
         for _ in 0..PROCESSES {
@@ -77,7 +78,11 @@ impl World {
         let layer = IdempotencyLayer::new(line, Letters::new(self.plan.mode))
             .lease(LEASE)
             .wait(WAIT)
-            .store_limit(STORE_LIMIT);
+            .store_limit(STORE_LIMIT)
+            .on_unknown(match self.plan.unknown_for {
+                Duration::ZERO => OnUnknown::RunAgain,
+                unknown_for => OnUnknown::Park { unknown_for },
+            });
         let served = layer.layer(handler);
         lock(&self.layers).push(layer);
         (process, served)
