@@ -177,8 +177,9 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// timeout, a panic, a process that died. Default: the channel's; each of this crate's
     /// [runs again](OnUnknown::RunAgain), unless [`Parking`](crate::channel::Parking) is around it.
     ///
-    /// A timeout belongs inside the layer then. Outside of it, it only ends the exchange with the
-    /// caller: the run goes on and is recorded.
+    /// Where that is parked, what turns a panic into an answer (`CatchPanicLayer`) belongs outside
+    /// of this layer: inside, its 500 is an answer like any other, and the next repeat runs. A
+    /// timeout outside only ends the exchange with the caller: the run goes on and is recorded.
     pub fn on_unknown(self, choice: OnUnknown) -> Self {
         self.with(|options| options.on_unknown = Some(choice))
     }

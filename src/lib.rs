@@ -58,7 +58,7 @@
 //! | name | the messages in head and body | the inner service if there is none |
 //! | claim | all keys in one store call | a replay, 409 or 503 with `Retry-After`, 422 |
 //! | run | the inner service, with [`Claimed`] in the request's extensions | |
-//! | settle | records a success, releases a failure, message by message | |
+//! | settle | records a success, releases a failure, parks what nobody knows where that is asked for; message by message | |
 //!
 //! A caller that goes away after the claim was sent does not stop the run: it goes on in a task of
 //! its own, and [`IdempotencyLayer::drain`] waits for such runs at shutdown.
@@ -71,7 +71,7 @@
 //!    one until retention or forgetting removes it.
 //! 4. After a caller was given a success, no run is started for that key while its row lives.
 //! 5. If faults stop and the sender repeats, the key ends done: no key is stuck for longer than a
-//!    lease.
+//!    lease, unless it is parked.
 //! 6. A 2xx to a webhook means that every message in it is done, or durably stored by an inbox.
 //! 7. Ack first: what was answered 2xx was committed first; it is handled until it is done or dead;
 //!    in a conversation one at a time, in the order of acceptance.
@@ -84,6 +84,11 @@
 //! * That every success of a handler reaches its caller: where the record is not confirmed, the
 //!   caller is told to come again, and gets it then.
 //! * Anything past retention: a repeat that comes later is a first message.
+//! * That a handler's calls to other systems are made once, if it is cut half way: the next repeat
+//!   runs again. For those pass [a key for each step](Message::step_key) on. Where the other system
+//!   knows no keys, [park](OnUnknown::Park) what was cut instead, for all channels or
+//!   [for one](channel::Parking), and [settle](IdempotencyLayer::settle_unknown) it when it is known
+//!   what became of it.
 //!
 //! # Features
 //!

@@ -160,7 +160,8 @@ pub enum Reply {
 /// response that broke; one whose handler says [`Disposition::Unknown`](crate::Disposition); and one
 /// whose lease lapsed, since its process died or lost the store.
 ///
-/// Any other answer says what happened, and is recorded or released as ever.
+/// Any other answer says what happened, and is recorded or released as ever: a handler whose own call
+/// to another system was cut, and who answers 500 or 502, must say that it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnUnknown {

@@ -1,5 +1,7 @@
-//! What has lapsed is left alone by the statement that writes, whatever was seen of it before.
+//! What has lapsed is left alone by the statement that writes, whatever was seen of it before; and
+//! is found by the query in the docs.
 
+use tower_idempotency::Key;
 use tower_idempotency::store::Store;
 
 use crate::database;
@@ -29,4 +31,25 @@ async fn the_statement_that_takes_over_judges_how_long_ago_the_lease_lapsed() {
     assert_eq!(taken(600_000).await, 0);
     assert_eq!(taken(31_536_000_000_000).await, 0, "for ever");
     assert_eq!(taken(0).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_query_of_the_docs_finds_what_is_unknown() {
+    let (store, schema) = fresh().await;
+    let lease = begin(&store, &key("lapsed")).await;
+    begin(&store, &key("running")).await;
+    store
+        .renew(&[lease.hold()], std::time::Duration::ZERO)
+        .await
+        .unwrap();
+    let client = database::client(&database::url()).await;
+    let query = format!(
+        "SELECT channel, scope, id, attempt, claimed_at, lease_until FROM {}
+            WHERE state = 'running' AND lease_until <= now()",
+        schema.table()
+    );
+    let rows = client.query(&query, &[]).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    let text = |at| rows[0].get::<_, &str>(at);
+    assert_eq!(Key::restored(text(0), text(1), text(2)), key("lapsed"));
 }

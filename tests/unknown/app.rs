@@ -69,6 +69,13 @@ impl<S: Store, C: Channel> App<S, C> {
         sent.await.unwrap()
     }
 
+    /// The same for another path.
+    pub(crate) async fn post(&self, path: &str, told: &str) -> Response {
+        let mut request = send("k", told);
+        *request.uri_mut() = path.parse().unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     pub(crate) fn runs(&self) -> u64 {
         self.runs.load(Ordering::SeqCst)
     }

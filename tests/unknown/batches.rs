@@ -65,7 +65,7 @@ impl Hook {
 
 fn request(ids: &[&str]) -> Request<Body> {
     let events = ids.iter().map(|id| serde_json::json!({ "id": id }));
-    let body = serde_json::Value::from_iter(events).to_string();
+    let body = events.collect::<serde_json::Value>().to_string();
     Request::post("/").body(Body::from(body)).unwrap()
 }
 
