@@ -153,7 +153,7 @@ async fn ask<S: Store, C: Channel>(
 /// How late repeats come, as far as their senders say when they were sent.
 fn measure_ages(verdicts: &[Verdict], deliveries: &[Delivery]) {
     for (verdict, delivery) in verdicts.iter().zip(deliveries) {
-        if let Verdict::Replay(_) | Verdict::Running { .. } = verdict {
+        if let Verdict::Replay(_) | Verdict::Running { .. } | Verdict::Unknown { .. } = verdict {
             let channel = delivery.key().channel();
             age(REPEAT_AGE_SECONDS, [channel], delivery.when_sent());
         }

@@ -189,7 +189,7 @@ impl Asked<'_> {
         match open {
             Open::Running(remaining) => self.busy(remaining),
             Open::Unknown(remaining) => {
-                counters.unknown.one();
+                counters.tell(&self.terms.channel, Told::Unknown);
                 // It may be settled before the time is over.
                 self.problem(&Problem::outcome_unknown(retry_after_running(remaining)))
             }

@@ -41,7 +41,17 @@ impl<S: Store> Store for Watched<S> {
 
     async fn renew(&self, holds: &[Hold], lease: Duration) -> Result<Vec<Standing>, Error> {
         let standings = timed("renew", self.0.renew(holds, lease)).await?;
-        count_renewals("lease", &standings);
+        if lease.is_zero() {
+            for (hold, standing) in holds.iter().zip(&standings) {
+                let end = match standing {
+                    Standing::Renewed => "parked",
+                    Standing::Lost => "superseded",
+                };
+                count(ENDS, [hold.key.channel(), end], 1);
+            }
+        } else {
+            count_renewals("lease", &standings);
+        }
         Ok(standings)
     }
 

@@ -51,7 +51,7 @@ pub const WAIT_SECONDS: Metric = histogram(
 pub const ENDS: Metric = counter(
     "idempotency_ends_total",
     &[CHANNEL, END],
-    "Ends of runs: recorded, released, or superseded because another run took over",
+    "Ends of runs: recorded, released, parked, or superseded because another run took over",
 );
 
 /// Runs of messages whose earlier run ended without a word.

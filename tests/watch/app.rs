@@ -74,6 +74,7 @@ async fn handle(
         b"slow" => (200, 100),
         b"wait" => (200, 2),
         b"fail" => (500, 0),
+        b"cut" => (504, 0),
         _ => (200, 0),
     };
     tokio::time::sleep(Duration::from_secs(pause)).await;

@@ -8,7 +8,7 @@ use tower_idempotency::watch::metric::{
     DETACHED, ENDS, RENEWALS, REPEAT_AGE_SECONDS, REQUESTS, STORE_SECONDS, TAKEOVERS, UNCONFIRMED,
     WAIT_SECONDS,
 };
-use tower_idempotency::{IdempotencyLayer, OnStoreFailure};
+use tower_idempotency::{IdempotencyLayer, OnStoreFailure, OnUnknown};
 
 use crate::app::{Notes, key, post};
 use crate::seen::{Seen, seen};
@@ -61,6 +61,20 @@ fn ends_of_runs_are_counted() {
     });
     assert_eq!(seen.counted(ENDS, &["notes", "recorded"]), 1);
     assert_eq!(seen.counted(ENDS, &["notes", "released"]), 1);
+}
+
+#[test]
+fn what_nobody_knows_the_outcome_of_is_counted() {
+    let seen = on_memory(|_, layer| async move {
+        let unknown_for = Duration::from_hours(1);
+        let layer = layer.on_unknown(OnUnknown::Park { unknown_for });
+        post(&layer, "a", "cut").await;
+        post(&layer, "a", "cut").await;
+    });
+    assert_eq!(seen.counted(ENDS, &["notes", "parked"]), 1);
+    assert_eq!(seen.counted(RENEWALS, &["lease", "renewed"]), 0);
+    assert_eq!((requests(&seen, "run"), requests(&seen, "unknown")), (1, 1));
+    assert_eq!(seen.measured(REPEAT_AGE_SECONDS, &["notes"]).len(), 1);
 }
 
 #[test]
