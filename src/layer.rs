@@ -291,8 +291,8 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// Settles a message whose run ended without saying whether its work was done, once that is
     /// known. Its repeats get the record then, or run.
     ///
-    /// Any process may do so whose layer has the same store and channels; it need not serve. Refused
-    /// while the run's lease is alive: the answer says how the message stands.
+    /// Any process may do so whose layer has the same store and channels; it need not serve.
+    /// Refused while the run's lease is alive: the answer says how the message stands.
     /// [`store::settle_unknown`](crate::store::settle_unknown) is what it does, and says more.
     ///
     /// Rows whose outcome is unknown are those that are running and lapsed:
@@ -323,7 +323,8 @@ impl<S: Store, C: Channel> IdempotencyLayer<S, C> {
     /// those that still do.
     ///
     /// Call it after the server's own shutdown, which returns before such runs end; a run that
-    /// is cut by the end of the process is run again once its lease has lapsed.
+    /// is cut by the end of the process is run again once its lease has lapsed, unless that is
+    /// parked.
     ///
     /// Safe to drop; the runs go on.
     pub async fn drain(&self, limit: Duration) -> usize {

@@ -4,8 +4,8 @@
 //! In a schedule two processes serve three senders' requests for one or two messages. Store calls
 //! and answers are lost, delayed beyond a lease and doubled; the store is restarted; processes are
 //! killed and paused; senders leave; handlers fail, panic, outlive their leases, stream their
-//! answer and give messages back. In every fourth schedule what nobody knows the outcome of is parked
-//! for a time. Then the faults stop and the senders repeat until all is done.
+//! answer and give messages back. In every fourth schedule what nobody knows the outcome of is
+//! parked for a time. Then the faults stop and the senders repeat until all is done.
 //! Time is tokio's paused time, and all chance comes from the seed, so a schedule repeats exactly.
 //!
 //! Checked are: one record that stays (1), one unlapsed lease (2), one success for all (3), no run

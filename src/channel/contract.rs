@@ -79,8 +79,9 @@ pub trait Channel: Send + Sync + 'static {
     /// A [`Refusal`] if the request is wrong and must not run.
     fn deliveries(&self, head: &Parts, body: &[u8]) -> Result<Vec<Delivery>, Refusal>;
 
-    /// What becomes of a message whose run ended without saying whether its work was done. Default:
-    /// [`OnUnknown::RunAgain`]. [`Parking`](crate::channel::Parking) says otherwise for any channel.
+    /// What becomes of a message whose run ended without saying whether its work was done.
+    /// Default: [`OnUnknown::RunAgain`]. [`Parking`](crate::channel::Parking) says otherwise for
+    /// any channel.
     fn on_unknown(&self, head: &Parts) -> OnUnknown {
         let _ = head;
         OnUnknown::RunAgain
@@ -157,11 +158,11 @@ pub enum Reply {
 ///
 /// That is a run that was cut by a timeout inside the layer (an answer 408 or 504; for gRPC
 /// `CANCELLED`, `DEADLINE_EXCEEDED` or no status), by a panic, by the inner service's error or by a
-/// response that broke; one whose handler says [`Disposition::Unknown`](crate::Disposition); and one
-/// whose lease lapsed, since its process died or lost the store.
+/// response that broke; one whose handler says [`Disposition::Unknown`](crate::Disposition); and
+/// one whose lease lapsed, since its process died or lost the store.
 ///
-/// Any other answer says what happened, and is recorded or released as ever: a handler whose own call
-/// to another system was cut, and who answers 500 or 502, must say that it does not know.
+/// Any other answer says what happened, and is recorded or released as ever: a handler whose own
+/// call to another system was cut, and who answers 500 or 502, must say that it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnUnknown {

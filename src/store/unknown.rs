@@ -28,15 +28,16 @@ pub enum Resolved {
 /// Settles a message whose run ended without saying whether its work was done: records it as done,
 /// or releases it, so that the next repeat runs.
 ///
-/// For applications and operators that found out, in any process: all it takes is the store and the
-/// key. A layer's [`settle_unknown`](crate::IdempotencyLayer::settle_unknown) knows the record of an
-/// ack and the retention besides. The key of a row is [`Key::restored`] of its columns `channel`,
-/// `scope` and `id`.
+/// For applications and operators that found out, in any process: all it takes is the store and
+/// the key. A layer's [`settle_unknown`](crate::IdempotencyLayer::settle_unknown) knows the record
+/// of an ack and the retention besides. The key of a row is [`Key::restored`] of its columns
+/// `channel`, `scope` and `id`.
 ///
-/// Changes only a row that is running and whose lease has lapsed, which is what a parked row is; so
-/// the look at the other system must be younger than that. The row is taken over first: a run that
-/// goes on after all, in a process that was paused, can then no longer record its own answer, and its
-/// caller gets the one that is given here, or is told to come again.
+/// Changes only a row that is running and whose lease has lapsed, which is what a parked row is.
+/// The row is taken over first: a run that goes on after all, in a process that was paused, can
+/// then no longer record its own answer, and its caller gets the one that is given here, or is told
+/// to come again. What such a run does in other systems nobody can stop: the longer a row has been
+/// unknown, the surer is what was found out.
 ///
 /// Three store calls. Dropped or failed half way, it is done or not, or the key counts as running
 /// for half a minute and then as unknown again; call it again.
