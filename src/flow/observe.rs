@@ -27,9 +27,7 @@ use crate::flow::keep::keeping;
 use crate::flow::reading::{Taken, take};
 use crate::flow::recording::{too_large_record, whole_record};
 use crate::flow::story::{named, undecided};
-use crate::policy::{
-    Disposition, OnStreamingCall, Outcome, Protocol, outcome_at_end, outcome_at_head,
-};
+use crate::policy::{Disposition, OnStreamingCall, Outcome, Protocol};
 use crate::store::contract::Store;
 use crate::watch::span::span;
 
@@ -173,7 +171,7 @@ async fn run<S: Store, C: Channel>(
     let ending = Ending {
         leases: granted.leases.into_iter().map(|(_, lease)| lease).collect(),
         claimed,
-        keep: asked.keep,
+        ends: asked.ends,
         ack: asked.terms.ack.clone(),
         mine: granted.mine,
     };
@@ -188,23 +186,26 @@ async fn ended<S: Store, C: Channel>(
 ) -> Ended {
     let options = &context.options;
     let Ok(answered) = answered.await else {
-        return Ended::RELEASED;
+        return Ended::without_record(Outcome::Release);
     };
     let seen = (answered.status, &answered.headers, answered.disposition);
-    let at_head = outcome_at_head(options, asked.keep, asked.protocol, seen);
-    let (Ok(copied), false) = (answered.body.await, at_head == Some(Outcome::Release)) else {
-        return Ended::RELEASED;
+    let at_head = asked.ends.at_head(options, asked.protocol, seen);
+    let Ok(copied) = answered.body.await else {
+        return Ended::without_record(Outcome::Release);
     };
+    if let Some(outcome @ (Outcome::Release | Outcome::Unknown)) = at_head {
+        return Ended::without_record(outcome);
+    }
     let mut parts = Response::new(()).into_parts().0;
     parts.status = answered.status;
     parts.headers = answered.headers;
     let (record, trailers) = match copied {
         Copied::Whole(whole) => (whole_record(options, &parts, &whole), whole.trailers),
         Copied::TooLarge(trailers) => (too_large_record(options, &parts), trailers),
-        Copied::Broken => return Ended::RELEASED,
+        Copied::Broken => return Ended::without_record(asked.ends.unknown()),
     };
     Ended {
-        outcome: at_head.unwrap_or_else(|| outcome_at_end(asked.keep, trailers.as_ref())),
+        outcome: at_head.unwrap_or_else(|| asked.ends.at_end(trailers.as_ref())),
         record: Some(Arc::new(record)),
     }
 }
