@@ -13,7 +13,7 @@ use tower::ServiceExt;
 use tower_idempotency::channel::{JsonPath, Parking};
 use tower_idempotency::store::MemoryStore;
 use tower_idempotency::verify::Unverified;
-use tower_idempotency::{Claimed, Disposition, IdempotencyLayer, Key, Known};
+use tower_idempotency::{Claimed, Disposition, IdempotencyLayer, Key, Known, OnUnknown};
 
 use crate::app::is_unknown;
 
@@ -31,9 +31,13 @@ type Seen = Arc<Mutex<Vec<String>>>;
 
 impl Hook {
     fn new() -> Self {
+        Self::of(|layer| layer)
+    }
+
+    fn of(options: impl FnOnce(Layer) -> Layer) -> Self {
         let channel = JsonPath::new("hook", "$[*].id").unwrap().unverified();
         let channel = Parking::new(channel, Duration::from_hours(24));
-        let layer = IdempotencyLayer::new(MemoryStore::new(), channel);
+        let layer = options(IdempotencyLayer::new(MemoryStore::new(), channel));
         let seen = Seen::default();
         let router = Router::new()
             .route("/", post(handle))
@@ -136,4 +140,12 @@ async fn a_message_that_the_handler_does_not_know_of_is_parked_alone() {
     is_unknown(hook.post(&["lost"]).await).await;
     assert_eq!(hook.seen(), ["a", "lost"]);
     assert_eq!(hook.layer.counts().parked, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_the_handler_does_not_know_of_runs_again_where_nothing_is_parked() {
+    let hook = Hook::of(|layer| layer.on_unknown(OnUnknown::RunAgain));
+    assert_eq!(hook.post(&["a", "lost"]).await.status(), 503);
+    assert_eq!(hook.post(&["a", "lost"]).await.status(), 503);
+    assert_eq!(hook.seen(), ["a", "lost", "lost"]);
 }
