@@ -1,12 +1,18 @@
 //! Whether a second request under a key is the same one.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::time::{Instant, sleep};
+use tower::{Layer, ServiceExt, service_fn};
 use tower_idempotency::channel::IdempotencyKey;
 use tower_idempotency::store::{MemoryStore, Store};
-use tower_idempotency::{BodyForm, IdempotencyLayer, Keep};
+use tower_idempotency::{BodyForm, BoxError, IdempotencyLayer, Keep, RequestBody};
 
 use crate::app::{App, Sent, Web, keyed, post, text, web, with_body};
 use crate::stores::all;
@@ -265,6 +271,20 @@ async fn the_limit_of_a_body_is_the_last_length_that_passes() {
     assert_eq!((app.runs(), layer.counts().runs), (0, 0));
     assert_eq!(app.send(&layer, sized(10)).await.text(), "x".repeat(10));
     assert_eq!(app.send(&layer, keyed("11", "small")).await.status, 200);
+
+    let echo = service_fn(async |request: Request<RequestBody<_>>| {
+        let body: Result<_, BoxError> = request.into_body().collect().await;
+        Ok::<_, Infallible>(Response::new(Full::new(body.unwrap().to_bytes())))
+    });
+    for (length, status) in [(10, 200), (11, 413)] {
+        let piece = || Ok::<_, BoxError>(Frame::data(bytes::Bytes::from_static(b"x")));
+        let pieces: Vec<_> = std::iter::repeat_with(piece).take(length).collect();
+        let pieces = stream::iter(pieces);
+        let request = post("/", &[("idempotency-key", "unannounced")], "");
+        let request = request.map(|_| StreamBody::new(pieces));
+        let answer = layer.layer(echo).oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{length} pieces");
+    }
 }
 
 /// What the handler gets is what was sent: a verifier behind the layer sees the same bytes, and the
