@@ -48,6 +48,7 @@ async fn a_panic_parks_the_key_and_a_repeat_is_told_at_once() {
     assert_eq!((counts.parked, counts.released, counts.unknown), (1, 0, 1));
 }
 
+/// Field cases B12, P42.
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_a_timeout_reaches_its_caller_and_parks_the_key() {
     for (told, status) in [("408", 408), ("504", 504), ("hang", 504)] {

@@ -52,6 +52,7 @@ async fn post_twice(outer: &Twice, inner: &Twice) -> u64 {
     runs.load(Ordering::SeqCst)
 }
 
+/// Field case B131.
 #[tokio::test(start_paused = true)]
 async fn the_inner_one_lets_pass_what_the_outer_one_has_claimed_and_says_so_once() {
     Log::begin();

@@ -54,6 +54,8 @@ fn keys_that_go_before_the_last_repeat_are_an_error() {
 }
 
 /// Twilio repeats for 15 s: where a process dies, its lease of 30 s outlasts the last repeat.
+///
+/// Field case B17.
 #[test]
 fn a_lease_that_outlasts_the_senders_repeats_is_a_warning() {
     assert_eq!(built(&on(Twilio::unverified())), (None, 0, 1));

@@ -73,6 +73,7 @@ fn kill_a_run(file: &Path) {
     drop(process);
 }
 
+/// Field cases B08, P61.
 #[tokio::test]
 async fn a_repeat_is_told_when_the_lease_of_the_killed_process_has_lapsed() {
     let folder = tempfile::tempdir().unwrap();
