@@ -10,7 +10,7 @@ use crate::route::Told;
 type Count = (&'static str, fn(&Counts) -> u64);
 type InboxCount = (&'static str, fn(&InboxCounts) -> u64);
 
-const COUNTS: [Count; 18] = [
+const COUNTS: [Count; 20] = [
     ("without_key", |it| it.without_key),
     ("runs", |it| it.runs),
     ("replayed", |it| it.replayed),
@@ -25,10 +25,12 @@ const COUNTS: [Count; 18] = [
     ("superseded", |it| it.superseded),
     ("unconfirmed", |it| it.unconfirmed),
     ("unprotected", |it| it.unprotected),
+    ("unavailable", |it| it.unavailable),
     ("store_failures", |it| it.store_failures),
     ("renewals_lost", |it| it.renewals_lost),
     ("detached", |it| it.detached),
     ("overloaded", |it| it.overloaded),
+    ("nested", |it| it.nested),
 ];
 
 const INBOX_COUNTS: [InboxCount; 12] = [
