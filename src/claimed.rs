@@ -1,14 +1,18 @@
 //! What a handler is told about the messages that it runs.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 
 use crate::delivery::Delivery;
+use crate::error::Error;
 use crate::key::Key;
 use crate::policy::Disposition;
-use crate::store::contract::{Lease, Token};
+use crate::store::lease::{Lease, Token};
+use crate::store::loan::Loan;
+use crate::store::queue::arrival::Arrival;
 
 /// A request extension: the messages that this run may handle, and those that it may not.
 ///
@@ -29,8 +33,9 @@ struct Inner {
     by: By,
     messages: Vec<Message>,
     others: Vec<Key>,
-    /// What the handler said about single messages, by place.
-    said: Mutex<Vec<Option<Disposition>>>,
+    /// The transaction that the run may borrow, where its store lends one.
+    loan: Option<Arc<dyn Loan>>,
+    told: Mutex<Told>,
 }
 
 /// Who claimed. An inbox has keys of its own, so that a layer behind it claims for itself.
@@ -39,6 +44,20 @@ pub(crate) enum By {
     Layer,
     Inbox,
 }
+
+/// What the handler said while it ran.
+#[derive(Default)]
+struct Told {
+    /// About single messages, by place.
+    ends: Vec<Option<Disposition>>,
+    /// What is to be put into the outbox with the record of the message at a place.
+    effects: Vec<(usize, Arrival)>,
+    /// What is to be done once the record is written.
+    afterwards: Vec<Afterwards>,
+}
+
+/// What is to be done once a run's record is written.
+pub(crate) type Afterwards = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// One message that this run may handle.
 #[derive(Clone, Debug)]
@@ -49,12 +68,18 @@ pub struct Message {
 }
 
 impl Claimed {
-    pub(crate) fn new(by: By, messages: Vec<Message>, others: Vec<Key>) -> Self {
+    pub(crate) fn new(
+        by: By,
+        messages: Vec<Message>,
+        others: Vec<Key>,
+        loan: Option<Arc<dyn Loan>>,
+    ) -> Self {
         Self(Arc::new(Inner {
             by,
             messages,
             others,
-            said: Mutex::default(),
+            loan,
+            told: Mutex::default(),
         }))
     }
 
@@ -85,9 +110,9 @@ impl Claimed {
         let Some(at) = self.0.messages.iter().position(|m| m.key() == key) else {
             return false;
         };
-        let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.resize(self.0.messages.len(), None);
-        if let Some(slot) = said.get_mut(at) {
+        let mut told = self.told();
+        told.ends.resize(self.0.messages.len(), None);
+        if let Some(slot) = told.ends.get_mut(at) {
             *slot = Some(disposition);
         }
         true
@@ -102,20 +127,62 @@ impl Claimed {
 
     /// Whether the handler gave single messages back: then no success is told to the caller.
     pub(crate) fn gives_some_back(&self) -> bool {
-        let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.contains(&Some(Disposition::Release)) || said.contains(&Some(Disposition::Unknown))
+        let told = self.told();
+        let gives_back = [Disposition::Release, Disposition::Unknown].map(Some);
+        told.ends.iter().any(|said| gives_back.contains(said))
     }
 
     /// Whether the handler does not know what became of single messages.
     pub(crate) fn leaves_some_unknown(&self) -> bool {
-        let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.contains(&Some(Disposition::Unknown))
+        self.told().ends.contains(&Some(Disposition::Unknown))
     }
 
     /// What was said about the message at a place.
     pub(crate) fn said(&self, at: usize) -> Option<Disposition> {
-        let said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.get(at).copied().flatten()
+        self.told().ends.get(at).copied().flatten()
+    }
+
+    /// The transaction that the run may borrow.
+    pub(crate) fn loan(&self) -> Option<&Arc<dyn Loan>> {
+        self.0.loan.as_ref()
+    }
+
+    /// Whether the handler writes in a transaction that is committed with the record: then no
+    /// success is told to the caller before.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.loan().is_some_and(|loan| loan.is_begun())
+    }
+
+    /// Adds an effect of the message at a place; `effect` is told how many came before it.
+    pub(crate) fn add_effect(
+        &self,
+        at: usize,
+        effect: impl FnOnce(usize) -> Result<Arrival, Error>,
+    ) -> Result<(), Error> {
+        let mut told = self.told();
+        let effect = effect(told.effects.len())?;
+        told.effects.push((at, effect));
+        Ok(())
+    }
+
+    /// Takes the effects of the messages that are recorded; the others are dropped.
+    pub(crate) fn take_effects(&self, is_recorded: impl Fn(usize) -> bool) -> Vec<Arrival> {
+        let effects = std::mem::take(&mut self.told().effects);
+        let recorded = effects.into_iter().filter(|(at, _)| is_recorded(*at));
+        recorded.map(|(_, effect)| effect).collect()
+    }
+
+    pub(crate) fn add_afterwards(&self, work: Afterwards) {
+        self.told().afterwards.push(work);
+    }
+
+    /// What is to be done now that the record is written; each once.
+    pub(crate) fn take_afterwards(&self) -> Vec<Afterwards> {
+        std::mem::take(&mut self.told().afterwards)
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

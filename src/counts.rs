@@ -27,6 +27,7 @@ pub(crate) struct Counters {
     pub(crate) parked: Counter,
     pub(crate) superseded: Counter,
     pub(crate) unconfirmed: Counter,
+    pub(crate) rolled_back: Counter,
     pub(crate) unprotected: Counter,
     pub(crate) unavailable: Counter,
     pub(crate) store_failures: Counter,
@@ -128,6 +129,8 @@ pub struct Counts {
     pub superseded: u64,
     /// Runs whose end the store did not confirm in time.
     pub unconfirmed: u64,
+    /// Runs whose transaction was to be committed and was not, or is not known to be.
+    pub rolled_back: u64,
     /// Requests run without protection because the store failed and the layer was told to.
     pub unprotected: u64,
     /// Requests told to come again because the store failed.
@@ -217,6 +220,7 @@ impl Counters {
             parked: self.parked.value(),
             superseded: self.superseded.value(),
             unconfirmed: self.unconfirmed.value(),
+            rolled_back: self.rolled_back.value(),
             unprotected: self.unprotected.value(),
             unavailable: self.unavailable.value(),
             store_failures: self.store_failures.value(),

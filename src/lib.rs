@@ -99,7 +99,7 @@
 //! | `verify` | yes | the senders' signature schemes |
 //! | `xml` | yes | senders with XML bodies |
 //! | `admin` | no | a small axum router for operators of an inbox |
-//! | `axum` | no | the path before `nest` cut off its prefix |
+//! | `axum` | no | [`Claimed`] as an argument of handlers; the path before `nest` cut off its prefix |
 //! | `client` | no | the sender's half: a key for each send, and retries that keep it |
 //! | `metrics` | no | counters and histograms through the `metrics` facade, see [`watch`] |
 //! | `testing` | no | the store contract as a suite of named tests |
@@ -117,6 +117,7 @@ mod coding;
 mod counts;
 mod delivery;
 mod detach;
+pub mod effects;
 mod error;
 mod fingerprint;
 mod flow;

@@ -169,6 +169,23 @@ impl Problem {
         .retry(retry_after)
     }
 
+    /// The handler's transaction was not committed.
+    pub(crate) fn rolled_back(retry_after: Duration) -> Self {
+        Self::new(
+            &ROLLED_BACK,
+            "The request ran, and what it wrote was rolled back. Send the same request again later.",
+        )
+        .retry(retry_after)
+    }
+
+    /// The handler used its transaction in a way in which it cannot be committed.
+    pub(crate) fn transaction_misused() -> Self {
+        Self::new(
+            &MISUSED,
+            "The handler ended its transaction by itself or kept it; the server's log says more.",
+        )
+    }
+
     /// The run lost its lease to another.
     pub(crate) fn superseded(retry_after: Duration) -> Self {
         Self::new(
@@ -345,6 +362,20 @@ const UNCONFIRMED: Kind = Kind {
     grpc: UNAVAILABLE,
     code: "unconfirmed",
     title: "The outcome is not recorded yet",
+};
+
+const ROLLED_BACK: Kind = Kind {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    grpc: UNAVAILABLE,
+    code: "rolled-back",
+    title: "The request was not carried out",
+};
+
+const MISUSED: Kind = Kind {
+    status: StatusCode::INTERNAL_SERVER_ERROR,
+    grpc: INTERNAL,
+    code: "transaction-misused",
+    title: "The request was not recorded",
 };
 
 const SUPERSEDED: Kind = Kind {

@@ -13,10 +13,11 @@ use crate::channel::contract::Channel;
 use crate::claimed::Claimed;
 use crate::error::BoxError;
 use crate::flow::context::{Asked, Context};
-use crate::flow::ending::{Confirmed, Ended, Ending};
+use crate::flow::ending::{Ended, Ending};
 use crate::flow::granted::{Granted, Open};
 use crate::flow::recording::{too_large_record, whole_record};
 use crate::flow::run::{Collected, Produced};
+use crate::flow::settling::{Confirmed, Undone};
 use crate::flow::stream;
 use crate::key::Key;
 use crate::pace::RETRY_SOON;
@@ -149,7 +150,14 @@ impl<S: Store, C: Channel> Answering<'_, S, C> {
                 (Some(records), None) => asked.done(&records, &context.counters),
                 (None, _) => asked.problem(&Problem::superseded(retry_after)),
             },
-            (Confirmed::Unconfirmed, OnUnconfirmed::Retryable) => {
+            (Confirmed::RolledBack(Undone::Failed), _) => {
+                asked.problem(&Problem::rolled_back(retry_after))
+            }
+            (Confirmed::RolledBack(Undone::Misused), _) => {
+                asked.problem(&Problem::transaction_misused())
+            }
+            (Confirmed::RolledBack(Undone::Unknown), _)
+            | (Confirmed::Unconfirmed, OnUnconfirmed::Retryable) => {
                 asked.problem(&Problem::unconfirmed(retry_after))
             }
             (Confirmed::Applied, _) | (Confirmed::Unconfirmed, OnUnconfirmed::AnswerSuccess) => {

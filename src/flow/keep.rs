@@ -10,7 +10,8 @@ use tokio::time::sleep;
 use crate::channel::contract::Channel;
 use crate::flow::context::Context;
 use crate::pace::renew_every;
-use crate::store::contract::{Hold, Standing, Store};
+use crate::store::contract::Store;
+use crate::store::lease::{Hold, Standing};
 
 /// Works while the leases are renewed. Without a renewal due, that costs nothing.
 pub(crate) async fn keeping<S: Store, C: Channel, T: Send>(

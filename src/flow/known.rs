@@ -11,7 +11,8 @@ use crate::flow::context::Context;
 use crate::flow::recording::{ack_record, whole_record};
 use crate::key::Key;
 use crate::record::Whole;
-use crate::store::contract::{End, Store};
+use crate::store::contract::Store;
+use crate::store::lease::End;
 use crate::store::unknown::{Resolved, settle_unknown};
 
 /// What an application found out about a message whose outcome was unknown.

@@ -167,7 +167,7 @@ async fn run<S: Store, C: Channel>(
 ) {
     let ended = ended((context, asked), answered);
     let ended = keeping(context, || granted.holds(), ended).await;
-    let claimed = granted.claimed(deliveries);
+    let claimed = granted.claimed(None, deliveries);
     let ending = Ending {
         leases: granted.leases.into_iter().map(|(_, lease)| lease).collect(),
         claimed,

@@ -108,7 +108,7 @@ where
     };
 
     // Run and settle: boxed, so that a request that is only answered stays small.
-    let claimed = granted.claimed(deliveries);
+    let claimed = granted.claimed(granted.loan(&context.store), deliveries);
     let request = protected_request(&context, (head, read), &claimed);
     let (context, asked) = (&context, &asked);
     Box::pin(async move {

@@ -17,9 +17,10 @@ use crate::body::response::{Last, Piece, ResponseBody};
 use crate::channel::contract::Channel;
 use crate::error::BoxError;
 use crate::flow::context::Context;
-use crate::flow::ending::{Confirmed, Ended, Ending};
+use crate::flow::ending::{Ended, Ending};
 use crate::flow::keep::keeping;
 use crate::flow::recording::{packed_body, recorded_headers};
+use crate::flow::settling::Confirmed;
 use crate::policy::{OnUnconfirmed, Options, Outcome};
 use crate::record::{Record, Whole};
 use crate::store::contract::Store;
@@ -157,6 +158,10 @@ fn finish<R>(
     match (confirmed, on_unconfirmed) {
         (Confirmed::Applied, _) | (Confirmed::Unconfirmed, OnUnconfirmed::AnswerSuccess) => end,
         (Confirmed::Superseded(_), _) => (None, Last::Failed("another run took over".into())),
+        (Confirmed::RolledBack(_), _) => {
+            let error = "what the handler wrote was not committed".into();
+            (None, Last::Failed(error))
+        }
         (Confirmed::Unconfirmed, OnUnconfirmed::Retryable) => {
             let error = "the record of this response is not confirmed".into();
             (None, Last::Failed(error))

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -18,24 +19,26 @@ use crate::body::request::RequestBody;
 use crate::claimed::{By, Claimed, Message};
 use crate::error::{BoxError, Error};
 use crate::flow::run::Inner;
-use crate::inbox::decide::{Came, Failure, Plan, came};
+use crate::inbox::decide::{Came, Plan, came};
+use crate::inbox::failure::Failure;
 use crate::inbox::raw::RawRequest;
 use crate::inbox::received::Received;
 use crate::policy::Disposition;
+use crate::store::loan::Loan;
 use crate::store::queue::turn::{TurnHold, Waiting};
 use crate::watch::shown::KeysInLogs;
 use crate::watch::span::{say_attempt, say_channel, say_messages};
 
 /// Calls the handler for a message, within the time limit, and reads its answer to the end.
 ///
-/// A panic, an error, a broken answer and one that takes too long are failures. Dropping the
-/// future drops the handler's.
+/// A panic, an error, a broken answer and one that takes too long are failures. Gives what the
+/// handler was told as well, with what it borrowed. Dropping the future drops the handler's.
 pub(crate) async fn attempt<Svc, B, R>(
     (plan, keys): (&Plan, KeysInLogs),
     service: Svc,
-    hold: TurnHold,
+    (hold, loan): (TurnHold, Option<Arc<dyn Loan>>),
     message: &Waiting,
-) -> Came
+) -> (Came, Option<Claimed>)
 where
     Svc: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send,
     Svc::Future: Send,
@@ -44,10 +47,10 @@ where
     R: Body<Data = Bytes> + Send,
     R::Error: Into<BoxError>,
 {
-    let (request, claimed) = match request(hold, message) {
+    let (request, claimed) = match request((hold, loan), message) {
         Ok(request) => request,
         // No later attempt can read it either.
-        Err(error) => return refused(format!("could not be read: {error}")),
+        Err(error) => return (refused(format!("could not be read: {error}")), None),
     };
     if let Some(message) = claimed.messages().first() {
         say_channel(message.key().channel());
@@ -55,16 +58,17 @@ where
     }
     say_attempt(Some(message.attempt));
     let run = AssertUnwindSafe(call(plan, service, (request, &claimed))).catch_unwind();
-    match timeout(plan.attempt_limit, run).await {
+    let came = match timeout(plan.attempt_limit, run).await {
         Ok(Ok(came)) => came,
         Ok(Err(panic)) => failed(format!("panicked: {}", text_of(&*panic))),
         Err(_) => failed(format!("did not end within {:?}", plan.attempt_limit)),
-    }
+    };
+    (came, Some(claimed))
 }
 
 /// The request as it came, with what the handler is told about its message.
 fn request<B>(
-    hold: TurnHold,
+    (hold, loan): (TurnHold, Option<Arc<dyn Loan>>),
     message: &Waiting,
 ) -> Result<(Request<RequestBody<B>>, Claimed), Error> {
     let RawRequest {
@@ -74,7 +78,7 @@ fn request<B>(
         body,
     } = RawRequest::read(&message.raw)?;
     let under = Message::under(delivery.clone(), hold.token, message.attempt);
-    let claimed = Claimed::new(By::Inbox, vec![under], Vec::new());
+    let claimed = Claimed::new(By::Inbox, vec![under], Vec::new(), loan);
     head.extensions.insert(claimed.clone());
     head.extensions.insert(Received {
         delivery,
@@ -148,7 +152,7 @@ where
 /// How many bytes of an answer are kept with a failure.
 const MOST_TEXT: usize = 512;
 
-fn failed(fault: String) -> Came {
+pub(crate) fn failed(fault: String) -> Came {
     Came::Failed { again: None, fault }
 }
 
@@ -157,7 +161,7 @@ fn refused(fault: String) -> Came {
 }
 
 /// An error with its causes.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

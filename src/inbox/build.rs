@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::HeaderName;
+use tokio::sync::Notify;
 
 use crate::channel::contract::Channel;
 use crate::counts::{Counters as LayerCounters, Mode};
@@ -37,6 +38,8 @@ pub struct Inbox<Q, C> {
     channel: C,
     plan: Plan,
     options: Options,
+    /// What wakes the worker beside the front.
+    news: Option<Arc<Notify>>,
 }
 
 impl<Q: Queue, C: Channel> Inbox<Q, C> {
@@ -47,7 +50,14 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
             channel,
             plan: Plan::default(),
             options: Options::default(),
+            news: None,
         }
+    }
+
+    /// The worker looks for messages when it is told so here, too.
+    pub(crate) fn woken_by(mut self, news: Option<Arc<Notify>>) -> Self {
+        self.news = news;
+        self
     }
 
     /// How many lines are handled at the same time in this process. Default: 256.
@@ -214,7 +224,7 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
             detached: Arc::new(Detached::new()),
             said: Said::nothing(),
         };
-        let (room, given) = Room::new();
+        let (room, given) = Room::new(self.news.unwrap_or_default());
         let shared = Arc::new(Shared {
             context,
             plan: self.plan,

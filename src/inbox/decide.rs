@@ -9,6 +9,7 @@ use time::format_description::well_known::Rfc2822;
 
 use crate::channel::contract::{Reply, Terms};
 use crate::error::Error;
+use crate::inbox::failure::Failure;
 use crate::policy::Disposition;
 use crate::record::Keep;
 use crate::store::queue::turn::{Behind, Ended};
@@ -87,21 +88,6 @@ impl Default for Plan {
             measure_every: None,
         }
     }
-}
-
-/// A response extension by which the handler says how a message that it did not handle goes on.
-///
-/// It counts more than the status. Without it, any answer but a 2xx is tried again with growing
-/// pauses, or after the answer's `Retry-After`, unless [`Inbox::gives_up_on`] names its status.
-///
-/// [`Inbox::gives_up_on`]: crate::inbox::Inbox::gives_up_on
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Failure {
-    /// Never again: the message is dead.
-    Never,
-    /// Again, this long from now. Counts as an attempt.
-    Later(Duration),
 }
 
 /// What one attempt came to.

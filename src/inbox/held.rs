@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::channel::contract::Channel;
 use crate::inbox::shared::Shared;
 use crate::pace::{renew_every, usable};
-use crate::store::contract::Standing;
+use crate::store::lease::Standing;
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::TurnHold;
 

@@ -56,26 +56,28 @@
 #[cfg(feature = "admin")]
 mod admin;
 mod attempt;
-mod build;
+pub(crate) mod build;
+mod commit;
 mod counts;
 mod decide;
+pub(crate) mod failure;
 mod front;
 mod held;
-mod letters;
+pub(crate) mod letters;
 mod measure;
-mod raw;
+pub(crate) mod raw;
 mod receive;
 mod received;
 mod room;
 mod shared;
 mod turn;
-mod worker;
+pub(crate) mod worker;
 
 #[cfg(feature = "admin")]
 pub use admin::admin;
 pub use build::{Inbox, Wrapped};
 pub use counts::InboxCounts;
-pub use decide::Failure;
+pub use failure::Failure;
 pub use front::Front;
 pub use letters::{Letter, Letters, Stored};
 pub use received::Received;

@@ -25,7 +25,7 @@ pub(crate) struct Room {
     places: Arc<Semaphore>,
     to_worker: UnboundedSender<Given>,
     /// Something waits that was not given to the worker: it is to look.
-    pub(crate) look: Notify,
+    pub(crate) look: Arc<Notify>,
     /// Lines wait for longer than they should: what comes fresh must not overtake them.
     is_behind: AtomicBool,
     /// A worker has run, or it was said that none does.
@@ -33,13 +33,13 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// A room without places, and the way to its worker.
-    pub(crate) fn new() -> (Self, UnboundedReceiver<Given>) {
+    /// A room without places, and the way to its worker, which `look` wakes.
+    pub(crate) fn new(look: Arc<Notify>) -> (Self, UnboundedReceiver<Given>) {
         let (to_worker, given) = unbounded_channel();
         let room = Self {
             places: Arc::new(Semaphore::new(0)),
             to_worker,
-            look: Notify::new(),
+            look,
             is_behind: AtomicBool::new(false),
             was_open: Once::new(),
         };

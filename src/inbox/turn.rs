@@ -18,13 +18,17 @@ use crate::body::request::RequestBody;
 #[cfg(any(test, feature = "testing"))]
 use crate::chance::random;
 use crate::channel::contract::Channel;
+use crate::claimed::Claimed;
 use crate::error::BoxError;
+use crate::flow::settling::afterwards;
 use crate::inbox::attempt::attempt;
+use crate::inbox::commit::{end_in_transaction, is_done};
 use crate::inbox::decide::{ended, spent};
 use crate::inbox::held::Holding;
 use crate::inbox::raw::channel_of;
 use crate::inbox::shared::Shared;
 use crate::pace::settle_again_after;
+use crate::store::contract::Store;
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::{Behind, Ended, Onward, Report, Then, Turn, Waiting};
 use crate::watch::emit::count as measured;
@@ -72,15 +76,14 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
         }
         let span = span();
         let run = run(&shared, service.clone(), &holding, &message).instrument(span.clone());
-        let ended = tokio::select! {
+        let (ended, claimed) = tokio::select! {
             ended = run => ended,
-            () = stops.now.cancelled() => cut(&message),
+            () = stops.now.cancelled() => (cut(&message), None),
             () = holding.lost() => {
                 shared.counters.lost.one();
                 return;
             }
         };
-        span.in_scope(|| count(&shared, &message, &ended));
         handled += 1;
         let is_long = handled >= MOST_MESSAGES || began.elapsed() >= MOST_TIME;
         let then = if stops.soon.is_cancelled() || is_long {
@@ -91,7 +94,8 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
             Then::GoOn
         };
         let report = Report::new(holding.hold, message.place, ended, then);
-        match tell(&shared, &holding, &stops, report).await {
+        let finish = finish((&shared, &holding, &stops), claimed, report, &message);
+        match finish.instrument(span).await {
             Some(Onward::Next(more)) => messages.extend(more),
             Some(Onward::Ended) => {
                 if then == Then::GiveBack {
@@ -110,13 +114,40 @@ pub(crate) async fn handle<Q, C, Svc, B, R>(
     tell(&shared, &holding, &stops, Report::give_back(holding.hold)).await;
 }
 
+/// Ends a message: in the transaction of its handler, or by a report.
+async fn finish<Q: Queue, C: Channel>(
+    (shared, holding, stops): (&Shared<Q, C>, &Holding, &Stops),
+    claimed: Option<Claimed>,
+    report: Report,
+    message: &Waiting,
+) -> Option<Onward> {
+    let (report, told) = match &claimed {
+        Some(claimed) => end_in_transaction(shared, claimed, report, message.attempt).await,
+        None => (report, None),
+    };
+    if let Some((_, ended)) = &report.ended {
+        count(shared, message, ended);
+    }
+    let is_done = is_done(&report);
+    let onward = match told {
+        Some(onward) => Some(onward),
+        None => tell(shared, holding, stops, report).await,
+    };
+    if let (true, Some(claimed), Some(Onward::Next(_) | Onward::Ended)) =
+        (is_done, claimed, &onward)
+    {
+        afterwards(&shared.context, &claimed);
+    }
+    onward
+}
+
 /// How a message ends: handled now, or dead since all its attempts were spent before.
 async fn run<Q, C, Svc, B, R>(
     shared: &Shared<Q, C>,
     service: Svc,
     holding: &Holding,
     message: &Waiting,
-) -> Ended
+) -> (Ended, Option<Claimed>)
 where
     Q: Queue,
     C: Channel,
@@ -129,11 +160,13 @@ where
 {
     let plan = &shared.plan;
     if let Some(dead) = spent(plan, message.attempt, message.fault.as_deref()) {
-        return dead;
+        return (dead, None);
     }
     let keys = shared.context.options.keys;
-    let came = attempt((plan, keys), service, holding.hold, message).await;
-    ended(plan, message.attempt, came, random())
+    let loan = Store::loan(&shared.context.store, holding.hold.token);
+    let borrows = (holding.hold, loan);
+    let (came, claimed) = attempt((plan, keys), service, borrows, message).await;
+    (ended(plan, message.attempt, came, random()), claimed)
 }
 
 /// The end of a message whose handler was dropped: it is due again at once, behind nobody.

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 
 use crate::error::Error;
 use crate::key::{Conversation, Key};
-use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
+use crate::store::contract::{Claim, Sight, Store, Verdict};
+use crate::store::lease::{Hold, Settled, Settlement, Standing, Token};
+use crate::store::loan::Loan;
 use crate::store::queue::arrival::{Accepted, Arrival};
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::contract::Queue;
@@ -66,6 +69,10 @@ impl Store for BoxStore {
 
     async fn sweep(&self, limit: usize) -> Result<u64, Error> {
         self.inner.sweep(limit).await
+    }
+
+    fn loan(&self, run: Token) -> Option<Arc<dyn Loan>> {
+        self.inner.loan(run)
     }
 }
 
@@ -127,6 +134,14 @@ impl Queue for BoxStore {
     async fn bury(&self, deaths: &[Death]) -> Result<u64, Error> {
         self.inner.bury(deaths).await
     }
+
+    fn outbox(&self) -> Option<Self> {
+        self.inner.outbox()
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        self.inner.news()
+    }
 }
 
 /// [`Queue`] with boxed futures, so that it can stand behind a pointer.
@@ -138,6 +153,7 @@ trait Dyn: Send + Sync {
     fn forget<'a>(&'a self, conversation: &'a Conversation) -> Answer<'a, u64>;
     fn close<'a>(&'a self, conversation: &'a Conversation) -> Answer<'a, ()>;
     fn sweep(&self, limit: usize) -> Answer<'_, u64>;
+    fn loan(&self, run: Token) -> Option<Arc<dyn Loan>>;
     fn is_durable(&self) -> bool;
     fn accept<'a>(
         &'a self,
@@ -157,6 +173,8 @@ trait Dyn: Send + Sync {
     fn dead(&self, after: Option<Death>, limit: usize) -> Answer<'_, Vec<DeadLetter>>;
     fn redrive<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64>;
     fn bury<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64>;
+    fn outbox(&self) -> Option<BoxStore>;
+    fn news(&self) -> Option<Arc<Notify>>;
 }
 
 type Answer<'a, A> = BoxFuture<'a, Result<A, Error>>;
@@ -188,6 +206,10 @@ impl<S: Queue> Dyn for S {
 
     fn sweep(&self, limit: usize) -> Answer<'_, u64> {
         Box::pin(Store::sweep(self, limit))
+    }
+
+    fn loan(&self, run: Token) -> Option<Arc<dyn Loan>> {
+        Store::loan(self, run)
     }
 
     fn is_durable(&self) -> bool {
@@ -240,6 +262,14 @@ impl<S: Queue> Dyn for S {
 
     fn bury<'a>(&'a self, deaths: &'a [Death]) -> Answer<'a, u64> {
         Box::pin(Queue::bury(self, deaths))
+    }
+
+    fn outbox(&self) -> Option<BoxStore> {
+        Queue::outbox(self).map(BoxStore::new)
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Queue::news(self)
     }
 }
 

@@ -1,14 +1,16 @@
 //! A store whose calls are measured: how long each took, and what it said.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::error::Error;
 use crate::key::{Conversation, Key};
-use crate::store::contract::{
-    Claim, End, Hold, Settled, Settlement, Sight, Standing, Store, Verdict,
-};
+use crate::store::contract::{Claim, Sight, Store, Verdict};
+use crate::store::lease::{End, Hold, Settled, Settlement, Standing, Token};
+use crate::store::loan::Loan;
 use crate::store::queue::arrival::{Accepted, Arrival, Stage};
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::contract::Queue;
@@ -83,6 +85,11 @@ impl<S: Store> Store for Watched<S> {
     async fn sweep(&self, limit: usize) -> Result<u64, Error> {
         timed("sweep", self.0.sweep(limit)).await
     }
+
+    /// As it is, since handlers ask for its kind; its end is measured by whoever ends it.
+    fn loan(&self, run: Token) -> Option<Arc<dyn Loan>> {
+        self.0.loan(run)
+    }
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -155,10 +162,18 @@ impl<S: Queue> Queue for Watched<S> {
     async fn bury(&self, deaths: &[Death]) -> Result<u64, Error> {
         timed("bury", self.0.bury(deaths)).await
     }
+
+    fn outbox(&self) -> Option<Self> {
+        self.0.outbox().map(Watched)
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        self.0.news()
+    }
 }
 
 /// A call of the store, measured: also one that is given up because its time is over.
-async fn timed<T>(
+pub(crate) async fn timed<T>(
     operation: &'static str,
     call: impl Future<Output = Result<T, Error>> + Send,
 ) -> Result<T, Error> {

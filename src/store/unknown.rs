@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::store::contract::{
-    Claim, End, Nonce, Settled, Settlement, Sight, Store, Verdict, Wanted,
-};
+use crate::store::contract::{Claim, Nonce, Sight, Store, Verdict, Wanted};
+use crate::store::lease::{End, Settled, Settlement};
 
 /// What became of the attempt to settle a message whose outcome was unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

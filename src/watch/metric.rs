@@ -75,6 +75,13 @@ pub const UNCONFIRMED: Metric = counter(
     "Runs whose end the store did not confirm in time",
 );
 
+/// Transactions that did not come to be in force.
+pub const ROLLED_BACK: Metric = counter(
+    "idempotency_rolled_back_total",
+    &[],
+    "Runs whose transaction was to be committed and was not, or is not known to be",
+);
+
 /// Runs that went on without their caller.
 pub const DETACHED: Metric = counter(
     "idempotency_detached_total",
@@ -125,7 +132,7 @@ pub const INBOX_OLDEST_SECONDS: Metric = gauge(
 );
 
 /// All metrics.
-pub const ALL: [Metric; 15] = [
+pub const ALL: [Metric; 16] = [
     REQUESTS,
     REPEAT_AGE_SECONDS,
     WAIT_SECONDS,
@@ -133,6 +140,7 @@ pub const ALL: [Metric; 15] = [
     TAKEOVERS,
     RENEWALS,
     UNCONFIRMED,
+    ROLLED_BACK,
     DETACHED,
     STORE_SECONDS,
     INBOX_ARRIVALS,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::source::Source;
 
 /// From the ground up. A module at the top of `src` belongs to one level.
-const LEVELS: [&[&str]; 10] = [
+const LEVELS: [&[&str]; 11] = [
     &["error", "trace", "chance", "path"],
     &[
         "key",
@@ -23,6 +23,7 @@ const LEVELS: [&[&str]; 10] = [
     &["reply", "problem", "claimed"],
     &["flow", "run", "detach"],
     &["service", "inbox", "client", "testing"],
+    &["effects"],
     &["layer"],
     &["lib", "readme"],
 ];

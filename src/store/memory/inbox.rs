@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::key::Key;
 use crate::record::Keep;
-use crate::store::contract::{Standing, Token};
+use crate::store::lease::{Standing, Token};
 use crate::store::memory::line::{LineRow, Message, waiting};
 use crate::store::memory::moment::Moment;
 use crate::store::queue::arrival::{Accepted, Arrival, Line, Place, Stage};

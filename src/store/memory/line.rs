@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 
 use crate::key::Key;
-use crate::store::contract::Token;
+use crate::store::lease::Token;
 use crate::store::memory::moment::Moment;
 use crate::store::queue::arrival::Place;
 use crate::store::queue::turn::{Behind, Waiting};

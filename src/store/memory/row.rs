@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::record::{Keep, Record};
-use crate::store::contract::{Claim, Lease, Nonce, Sight, Standing, Token, Verdict, Wanted};
+use crate::store::contract::{Claim, Nonce, Sight, Verdict, Wanted};
+use crate::store::lease::{Lease, Standing, Token};
 
 use crate::store::memory::life::Life;
 use crate::store::memory::moment::Moment;

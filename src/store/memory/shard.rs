@@ -7,7 +7,7 @@ use std::collections::binary_heap::PeekMut;
 use hashbrown::HashTable;
 
 use crate::key::Key;
-use crate::store::contract::Token;
+use crate::store::lease::Token;
 
 use crate::store::memory::moment::Moment;
 use crate::store::memory::row::Row;

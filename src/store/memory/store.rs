@@ -8,9 +8,8 @@ use bytes::Bytes;
 
 use crate::error::Error;
 use crate::key::{Conversation, Key};
-use crate::store::contract::{
-    Claim, Hold, Settled, Settlement, Sight, Standing, Store, Token, Verdict,
-};
+use crate::store::contract::{Claim, Sight, Store, Verdict};
+use crate::store::lease::{Hold, Settled, Settlement, Standing, Token};
 use crate::store::memory::inbox::Inbox;
 use crate::store::memory::table::Table;
 use crate::store::queue::arrival::{Accepted, Arrival};

@@ -11,9 +11,8 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::key::{Conversation, Key};
 use crate::record::{Keep, Record};
-use crate::store::contract::{
-    Claim, End, Hold, Settled, Settlement, Sight, Standing, Token, Verdict, Wanted,
-};
+use crate::store::contract::{Claim, Sight, Verdict, Wanted};
+use crate::store::lease::{End, Hold, Settled, Settlement, Standing, Token};
 
 use crate::store::memory::life::Lives;
 use crate::store::memory::locked::Shards;

@@ -106,6 +106,33 @@ impl Database {
         answer
     }
 
+    /// Sends one statement on a connection with a transaction open. Nothing is tried again.
+    pub(super) async fn send(
+        &self,
+        client: &ClientWrapper,
+        statement: &Statement,
+        parameters: &Parameters<'_>,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        if self.is_prepared(statement) {
+            named(client, statement, parameters).await
+        } else {
+            unnamed(client, statement, parameters).await
+        }
+    }
+
+    /// Prepares a statement, so that it is sent at once and in the order of the calls later.
+    pub(super) async fn prepare(
+        &self,
+        client: &ClientWrapper,
+        statement: &Statement,
+    ) -> Result<(), tokio_postgres::Error> {
+        if self.is_prepared(statement) {
+            let prepared = client.prepare_typed_cached(&statement.text, statement.types);
+            prepared.await.map(drop)?;
+        }
+        Ok(())
+    }
+
     fn is_prepared(&self, statement: &Statement) -> bool {
         statement.often && self.named.load(Ordering::Relaxed)
     }

@@ -160,6 +160,13 @@ fn is_refusal(state: &SqlState) -> bool {
         || *state == SqlState::INSUFFICIENT_PRIVILEGE
 }
 
+/// Whether the server says for certain that a commit was not applied. One that is stopping may
+/// have applied it and not have told.
+pub(super) fn is_certain(error: &tokio_postgres::Error) -> bool {
+    let class = error.code().and_then(|state| state.code().get(..2));
+    class.is_some_and(|class| !["08", "57", "58", "XX"].contains(&class))
+}
+
 fn is_io(error: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

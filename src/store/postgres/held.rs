@@ -23,6 +23,11 @@ impl Held {
         self.object.as_deref()
     }
 
+    /// The connection, for whoever takes care of it from now on.
+    pub(super) fn into_object(mut self) -> Option<Object> {
+        self.object.take()
+    }
+
     /// The statement has ended, and with it its transaction: the next one may use the connection.
     pub(super) fn give_back(mut self) {
         drop(self.object.take());

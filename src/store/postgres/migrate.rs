@@ -24,7 +24,11 @@ const TRIES: usize = 20;
 
 /// The SQL of the tables and functions, for this table's name.
 pub(super) fn schema(table: &Table) -> String {
-    table.render(SCHEMA)
+    format!(
+        "{}\n-- The same again for the outbox.\n\n{}",
+        table.render(SCHEMA),
+        table.outbox().render(SCHEMA)
+    )
 }
 
 /// Brings the tables to [`VERSION`], whoever else does the same at the moment.

@@ -23,6 +23,8 @@ pub struct PostgresOptions {
     pub(super) lanes: usize,
     pub(super) prepared: Prepared,
     pub(super) sweep_every: Option<Duration>,
+    pub(super) transactions: usize,
+    pub(super) idle_limit: Duration,
 }
 
 /// Whether statements are prepared.
@@ -50,6 +52,8 @@ impl PostgresOptions {
             lanes: 4,
             prepared: Prepared::default(),
             sweep_every: Some(Duration::from_mins(1)),
+            transactions: 32,
+            idle_limit: Duration::from_secs(30),
         }
     }
 
@@ -83,6 +87,26 @@ impl PostgresOptions {
         self
     }
 
+    /// How many runs may have a transaction of their own at once; others wait, within the store's
+    /// [limit](Self::limit). Default: 32.
+    ///
+    /// Each holds a connection while its handler runs. A pool of the store's own has so many more;
+    /// of a pool that is given at least a half is left to the store and to others.
+    pub fn transactions(mut self, most: usize) -> Self {
+        self.transactions = most.max(1);
+        self
+    }
+
+    /// How long a transaction that was lent may lie idle between two statements; then the server
+    /// ends it, and the run fails. Default: 30 s.
+    ///
+    /// A process that is paused, or a handler that hangs, holds the locks of what it wrote for no
+    /// longer than this.
+    pub fn idle_limit(mut self, limit: Duration) -> Self {
+        self.idle_limit = limit;
+        self
+    }
+
     /// Whether statements are prepared. Default: [`Prepared::PerConnection`].
     pub fn prepared(mut self, prepared: Prepared) -> Self {
         self.prepared = prepared;
@@ -102,6 +126,14 @@ impl PostgresOptions {
     pub fn sweep_every(mut self, interval: Duration) -> Self {
         self.sweep_every = Some(interval);
         self
+    }
+
+    /// The same for the outbox's tables.
+    pub(super) fn for_outbox(&self) -> Self {
+        Self {
+            table: self.table.outbox(),
+            ..self.clone()
+        }
     }
 
     /// Rows stay until [`Store::sweep`](crate::store::Store::sweep) is called, or until another

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::contract::{Hold, Standing};
+use crate::store::lease::{Hold, Standing};
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;

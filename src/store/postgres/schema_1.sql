@@ -398,6 +398,22 @@ BEGIN
     END LOOP;
 END $$;
 
+-- idempotency_settle for runs that all get records, as the last statement of the transaction in
+-- which they wrote, which was begun with the setting `tower.run` for it alone. Fails if
+-- this is another transaction, or if not every record is in force: nothing is committed then.
+CREATE FUNCTION idempotency_conclude(
+    keys uuid[], tokens bigint[], records bytea[], keeps bigint[], lively boolean[], run text
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('tower.run', true) IS DISTINCT FROM run THEN
+        RAISE EXCEPTION 'this is not the transaction that was lent' USING ERRCODE = 'TI002';
+    END IF;
+    PERFORM FROM idempotency_settle(keys, tokens, records, keeps, lively, NULL, NULL);
+    IF FOUND THEN
+        RAISE EXCEPTION 'another run took over' USING ERRCODE = 'TI001';
+    END IF;
+END $$;
+
 -- Extends leases by key and token, also lapsed ones that nobody took over. Answers those that were
 -- extended. The caller sorts the keys.
 CREATE FUNCTION idempotency_renew(keys uuid[], tokens bigint[], leases bigint[])

@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tokio_postgres::types::ToSql;
+
 use crate::error::Error;
 use crate::record::Keep;
-use crate::store::contract::{End, Settled, Settlement};
+use crate::store::lease::{End, Settled, Settlement};
 use crate::store::postgres::database::{Database, Parameters};
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
@@ -188,6 +190,29 @@ impl<'a> Columns<'a> {
             released: column(&released, |end| end.id),
             released_tokens: column(&released, |end| end.token),
         }
+    }
+}
+
+/// Runs that end with records, in the order in which rows are locked.
+pub(super) struct Conclusion<'a>(Columns<'a>);
+
+/// What is left to do for runs that write in a transaction of their own. Every end is a record.
+pub(super) fn conclusion(call: &SettleCall) -> Conclusion<'_> {
+    Conclusion(Columns::of(std::slice::from_ref(call)))
+}
+
+impl Conclusion<'_> {
+    /// In the order of `idempotency_conclude`.
+    pub(super) fn with_run<'b>(&'b self, run: &'b String) -> [&'b (dyn ToSql + Sync); 6] {
+        let Columns {
+            keys,
+            tokens,
+            records,
+            keeps,
+            lively,
+            ..
+        } = &self.0;
+        [keys, tokens, records, keeps, lively, run]
     }
 }
 

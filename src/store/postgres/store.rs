@@ -4,16 +4,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::Pool;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::NoTls;
-use tokio_postgres::config::SslMode;
 
 use crate::error::Error;
 use crate::key::{Conversation, Key};
-use crate::store::contract::{
-    Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict, Wanted,
-};
+use crate::store::contract::{Claim, Sight, Store, Verdict, Wanted};
+use crate::store::lease::{Hold, Settled, Settlement, Standing, Token};
+use crate::store::loan::Loan;
 use crate::store::postgres::claim::{ClaimCall, ClaimJob};
 use crate::store::postgres::conversation::Chores;
 use crate::store::postgres::database::Database;
@@ -22,13 +21,18 @@ use crate::store::postgres::id::Id;
 use crate::store::postgres::inbox::chores::Swept;
 use crate::store::postgres::inbox::desk::Inbox;
 use crate::store::postgres::lanes::Lanes;
+use crate::store::postgres::lent::Lending;
+use crate::store::postgres::loan::PostgresLoan;
 use crate::store::postgres::look::LookJob;
 use crate::store::postgres::migrate;
 use crate::store::postgres::options::PostgresOptions;
+use crate::store::postgres::outbox::Outbox;
+use crate::store::postgres::pool;
 use crate::store::postgres::renew::{RenewCall, RenewJob};
 use crate::store::postgres::settle::{SettleCall, SettleJob};
 use crate::store::postgres::stand::Round;
 use crate::store::postgres::sweeper::{self, Sweep, Sweeper};
+use crate::store::postgres::table::Table;
 
 /// The store in PostgreSQL: for production, and for any number of processes.
 ///
@@ -82,6 +86,9 @@ struct Inner {
     renewals: Lanes<RenewJob>,
     looks: Lanes<LookJob>,
     inbox: Inbox,
+    lending: Arc<Lending>,
+    /// Where effects go; `None` in the outbox itself, whose effects stay there.
+    outbox: Option<Outbox<PostgresStore>>,
     sweeper: OnceLock<Sweeper>,
 }
 
@@ -104,7 +111,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(url: &str, options: &PostgresOptions) -> Result<Self, Error> {
-        let store = Self::from_pool_with(pool(url, options)?, options);
+        let store = Self::from_pool_with(pool::own(url, options)?, options);
         let first = timeout(options.limit, store.inner.database.connection()).await;
         first
             .map_err(|_| Error::overdue("the database did not answer in time"))?
@@ -132,10 +139,31 @@ impl PostgresStore {
                  until another process sweeps, or `sweep` is called"
             );
         }
-        let statements = options.table.statements();
-        let database = Arc::new(Database::new(pool, options.prepared, statements));
+        let places = pool::lendable(&pool, options);
+        let over = move |table: &Table| {
+            let database = Database::new(pool.clone(), options.prepared, table.statements());
+            Arc::new(database)
+        };
+        let database = over(&options.table);
+        let outbox = Outbox::new(&options.table, over);
+        let lending = outbox.lending(&database, places, options);
+        Self::over(database, options, lending, Some(outbox))
+    }
+
+    /// The store over a database's tables.
+    fn over(
+        database: Arc<Database>,
+        options: &PostgresOptions,
+        lending: Lending,
+        outbox: Option<Outbox<Self>>,
+    ) -> Self {
         let (most, limit) = (options.lanes, options.limit);
         let share = || Arc::clone(&database);
+        let inbox = Inbox::new(&database, options);
+        let lending = Lending {
+            tidy: Arc::clone(&inbox.tidy),
+            ..lending
+        };
         let store = Self {
             inner: Arc::new(Inner {
                 options: options.clone(),
@@ -144,7 +172,9 @@ impl PostgresStore {
                 settlements: Lanes::new(SettleJob(share()), most, limit),
                 renewals: Lanes::new(RenewJob(share()), most, limit),
                 looks: Lanes::new(LookJob(share()), most, limit),
-                inbox: Inbox::new(&database, options),
+                inbox,
+                lending: Arc::new(lending),
+                outbox,
                 sweeper: OnceLock::new(),
                 database,
             }),
@@ -163,7 +193,9 @@ impl PostgresStore {
     /// [Misconfigured](Error::is_misconfigured) if the database's encoding is not UTF8 or the
     /// user may not create tables; [retryable](Error::is_retryable) if the server is not there.
     pub async fn migrate(&self) -> Result<(), Error> {
-        migrate::migrate(&self.inner.database, &self.inner.options.table).await
+        let table = &self.inner.options.table;
+        migrate::migrate(&self.inner.database, table).await?;
+        migrate::migrate(&self.inner.database, &table.outbox()).await
     }
 
     /// The SQL that [`migrate`](Self::migrate) runs, for a migration tool of your own.
@@ -174,6 +206,24 @@ impl PostgresStore {
     /// What the inbox asks of the server.
     pub(super) fn inbox(&self) -> &Inbox {
         &self.inner.inbox
+    }
+
+    /// The store over the outbox's tables.
+    pub(super) fn outbox_store(&self) -> Self {
+        let Some(outbox) = &self.inner.outbox else {
+            return self.clone();
+        };
+        let make = || {
+            let options = self.inner.options.for_outbox();
+            let lending = self.inner.lending.within(&outbox.database);
+            Self::over(Arc::clone(&outbox.database), &options, lending, None)
+        };
+        outbox.store.get_or_init(make).clone()
+    }
+
+    /// Told when effects were put into the outbox.
+    pub(super) fn news_of_effects(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.lending.news)
     }
 
     pub(super) fn start_sweeper(&self) {
@@ -246,7 +296,10 @@ impl Store for PostgresStore {
 
     async fn forget(&self, conversation: &Conversation) -> Result<u64, Error> {
         let id = Id::of_conversation(conversation);
-        let messages = self.inner.inbox.forget(conversation).await?;
+        let mut messages = self.inner.inbox.forget(conversation).await?;
+        if let Some(outbox) = &self.inner.outbox {
+            messages += self.inner.within_limit(outbox.forget(id)).await?;
+        }
         let forgotten = self.inner.chores.forget(&self.inner.database, id);
         Ok(self.inner.within_limit(forgotten).await? + messages)
     }
@@ -260,6 +313,11 @@ impl Store for PostgresStore {
 
     async fn sweep(&self, limit: usize) -> Result<u64, Error> {
         Ok(self.inner.sweep(limit).await?.swept)
+    }
+
+    fn loan(&self, run: Token) -> Option<Arc<dyn Loan>> {
+        let lending = Arc::clone(&self.inner.lending);
+        Some(Arc::new(PostgresLoan::new(lending, run)))
     }
 }
 
@@ -337,37 +395,3 @@ impl fmt::Debug for PostgresStore {
             .finish_non_exhaustive()
     }
 }
-
-/// A pool of the store's own. No error holds the URL, which may carry a password.
-fn pool(url: &str, options: &PostgresOptions) -> Result<Pool, Error> {
-    let mut config: tokio_postgres::Config = url
-        .parse()
-        .map_err(|_| Error::misconfigured("the database's URL cannot be read"))?;
-    if config.get_ssl_mode() == SslMode::Require {
-        return Err(Error::misconfigured(
-            "the database's URL asks for TLS: make a pool with TLS and use `from_pool`",
-        ));
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("tower-idempotency");
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(options.limit);
-    }
-    // A server that is gone without a word is noticed before the system's own quarter of an hour.
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(options.limit * 2);
-    }
-    let recycling = ManagerConfig {
-        recycling_method: RecyclingMethod::Fast,
-    };
-    let manager = Manager::from_config(config, NoTls, recycling);
-    Pool::builder(manager)
-        .max_size(options.lanes * 4 + SPARE)
-        .build()
-        .map_err(|e| Error::misconfigured("the pool cannot be made").because(e))
-}
-
-/// Connections for looking, renewing, sweeping and forgetting, beside claims, settlements, and the
-/// acceptances and reports of an inbox.
-const SPARE: usize = 6;

@@ -31,6 +31,7 @@ pub(super) struct Statements {
     pub(super) take: Statement,
     pub(super) end: Statement,
     pub(super) settle: Statement,
+    pub(super) conclude: Statement,
     pub(super) renew: Statement,
     pub(super) look: Statement,
     pub(super) accept: Statement,
@@ -54,6 +55,14 @@ impl Table {
             schema: schema.map(str::to_owned),
             name: name.to_owned(),
         })
+    }
+
+    /// The outbox's main table.
+    pub(super) fn outbox(&self) -> Self {
+        Self {
+            schema: self.schema.clone(),
+            name: format!("{}_effects", self.name),
+        }
     }
 
     pub(super) fn schema(&self) -> Option<&str> {
@@ -102,6 +111,7 @@ impl Table {
             take: call("_take", &TAKE),
             end: call("_end", &END),
             settle: call("_settle", &SETTLE),
+            conclude: call("_conclude", &CONCLUDE),
             renew: call("_renew", &RENEW),
             look: call("_look", &LOOK),
             accept: call("_accept", &ACCEPT),
@@ -179,6 +189,15 @@ const SETTLE: [Type; 7] = [
     Type::INT8_ARRAY,
 ];
 
+const CONCLUDE: [Type; 6] = [
+    Type::UUID_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BYTEA_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BOOL_ARRAY,
+    Type::TEXT,
+];
+
 const RENEW: [Type; 3] = [Type::UUID_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY];
 
 const LOOK: [Type; 1] = [Type::UUID_ARRAY];
@@ -244,6 +263,7 @@ mod tests {
             take,
             end,
             settle,
+            conclude,
             renew,
             look,
             accept,
@@ -251,10 +271,10 @@ mod tests {
             report,
         } = Table::default().statements();
         let all = [
-            begin, claim, take, end, settle, renew, look, accept, turn, report,
+            begin, claim, take, end, settle, conclude, renew, look, accept, turn, report,
         ];
         let mut counts = all.map(|call| call.types.len());
         counts.sort_unstable();
-        assert_eq!(counts, [1, 3, 4, 5, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(counts, [1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     }
 }

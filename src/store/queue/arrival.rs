@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::key::{Conversation, Key};
 use crate::record::Keep;
-use crate::store::contract::Token;
+use crate::store::lease::Token;
 
 /// The messages that are handled one after the other: those of one conversation, or a single one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,12 +1,15 @@
 //! What a store owes that holds an inbox: messages wait in lines, and are handled in turns.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::store::contract::{Standing, Store};
+use crate::store::contract::Store;
+use crate::store::lease::Standing;
 use crate::store::queue::arrival::{Accepted, Arrival};
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::turn::{Onward, Report, Turn, TurnHold, Waiting};
@@ -131,4 +134,15 @@ pub trait Queue: Store {
     /// # Errors
     /// If the store cannot tell; asking again is harmless.
     fn bury(&self, deaths: &[Death]) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// The store's outbox: an inbox of its own in the same database, for the effects that
+    /// [loans](crate::store::Loan) put there. Default: the store has none.
+    fn outbox(&self) -> Option<Self> {
+        None
+    }
+
+    /// Told when this process put effects into the outbox. Default: nobody is told.
+    fn news(&self) -> Option<Arc<Notify>> {
+        None
+    }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
-use crate::store::contract::Token;
+use crate::store::lease::Token;
 use crate::store::queue::arrival::{Line, Place};
 
 /// The right to handle a line's messages.

@@ -1,12 +1,14 @@
 //! The transaction that several calls share.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::error::Error;
-use crate::store::contract::Token;
+use crate::store::lease::Token;
 use crate::store::sqlite::fault;
+use crate::store::sqlite::tables::Tables;
 
 /// The writer's transaction while it is open.
 ///
@@ -16,6 +18,7 @@ pub(super) struct Batch<'c> {
     connection: &'c Connection,
     began: Instant,
     tokens: Option<Tokens>,
+    tables: Cell<Tables>,
 }
 
 /// The store-wide sequence, read when the first call of a transaction needs it and written back
@@ -33,6 +36,7 @@ impl<'c> Batch<'c> {
             connection,
             began: Instant::now(),
             tokens: None,
+            tables: Cell::default(),
         })
     }
 
@@ -103,9 +107,20 @@ impl<'c> Batch<'c> {
         self.began.elapsed()
     }
 
+    /// What the statements of a queue are about from here on; gives what they were about before.
+    pub(super) fn turn_to(&self, tables: Tables) -> Tables {
+        self.tables.replace(tables)
+    }
+
+    /// The connection, for statements of the application.
+    pub(super) fn connection(&self) -> &Connection {
+        self.connection
+    }
+
     /// Runs a statement and gives the number of rows that it changed.
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, Error> {
-        let run = || self.connection.prepare_cached(sql)?.execute(params);
+        let sql = self.tables.get().named(sql);
+        let run = || self.connection.prepare_cached(&sql)?.execute(params);
         run().map_err(fault::of_call)
     }
 
@@ -116,8 +131,9 @@ impl<'c> Batch<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Error> {
+        let sql = self.tables.get().named(sql);
         let run = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut statement = self.connection.prepare_cached(&sql)?;
             statement.query_row(params, read).optional()
         };
         run().map_err(fault::of_call)
@@ -130,8 +146,9 @@ impl<'c> Batch<'c> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Error> {
+        let sql = self.tables.get().named(sql);
         let run = || -> rusqlite::Result<Vec<T>> {
-            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut statement = self.connection.prepare_cached(&sql)?;
             statement.query_map(params, read)?.collect()
         };
         run().map_err(fault::of_call)

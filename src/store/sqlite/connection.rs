@@ -115,7 +115,7 @@ fn pause(time: Duration) {
 const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 
 /// More than the store has, so that none is ever prepared twice.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 
 /// What the writing connection is set to.
 ///

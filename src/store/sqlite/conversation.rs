@@ -10,6 +10,7 @@ use crate::store::sqlite::clock::Moment;
 use crate::store::sqlite::inbox::line;
 use crate::store::sqlite::job::{Abandoned, Work};
 use crate::store::sqlite::kept;
+use crate::store::sqlite::tables::Tables;
 
 /// A new message came: the conversation lives on from now.
 pub(super) fn open(
@@ -29,8 +30,10 @@ pub(super) fn open(
 
 /// A row of the conversation was removed: with its last row the conversation goes.
 pub(super) fn leave(batch: &Batch<'_>, digest: &[u8]) -> Result<(), Error> {
-    batch.execute(LEAVE, [digest])?;
-    Ok(())
+    let before = batch.turn_to(Tables::Inbox);
+    let left = batch.execute(LEAVE, [digest]);
+    batch.turn_to(before);
+    left.map(drop)
 }
 
 /// When the conversation had its last new message, or was closed.
@@ -94,7 +97,11 @@ impl Work for ForgetWork {
 impl ForgetWork {
     fn forget(&self, batch: &Batch<'_>) -> Result<usize, Error> {
         let records = batch.execute(FORGET, params![self.digest, self.tombstone])?;
-        Ok(records + line::forget(batch, &self.digest)?)
+        let messages = line::forget(batch, &self.digest)?;
+        let before = batch.turn_to(Tables::Outbox);
+        let effects = line::forget(batch, &self.digest);
+        batch.turn_to(before);
+        Ok(records + messages + effects?)
     }
 }
 
@@ -113,7 +120,8 @@ const LEAVE: &str = "
 DELETE FROM idempotency_conversations
 WHERE conversation = ?1
   AND NOT EXISTS (SELECT 1 FROM idempotency_claims WHERE conversation = ?1)
-  AND NOT EXISTS (SELECT 1 FROM idempotency_inbox_keys WHERE conversation = ?1)";
+  AND NOT EXISTS (SELECT 1 FROM idempotency_inbox_keys WHERE conversation = ?1)
+  AND NOT EXISTS (SELECT 1 FROM idempotency_effects_keys WHERE conversation = ?1)";
 
 const FORGET: &str = "
 UPDATE idempotency_claims

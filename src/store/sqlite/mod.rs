@@ -14,6 +14,8 @@ mod fault;
 mod inbox;
 mod job;
 mod kept;
+mod lent;
+pub(crate) mod loan;
 mod options;
 mod post;
 mod reader;
@@ -23,6 +25,7 @@ mod settle;
 pub(crate) mod store;
 mod sweep;
 mod sweeper;
+mod tables;
 pub(crate) mod thread;
 mod writer;
 

@@ -19,6 +19,7 @@ use std::time::Duration;
 pub struct SqliteOptions {
     pub(super) busy_limit: Duration,
     pub(super) sweep_every: Option<Duration>,
+    pub(super) idle_limit: Duration,
 }
 
 impl SqliteOptions {
@@ -27,6 +28,7 @@ impl SqliteOptions {
         Self {
             busy_limit: Duration::from_secs(5),
             sweep_every: Some(Duration::from_secs(10)),
+            idle_limit: Duration::from_secs(2),
         }
     }
 
@@ -34,6 +36,15 @@ impl SqliteOptions {
     /// with a [retryable](crate::Error::is_retryable) error. Default: 5 s.
     pub fn busy_limit(mut self, limit: Duration) -> Self {
         self.busy_limit = limit;
+        self
+    }
+
+    /// How long a transaction that a run borrowed may lie idle; then it is rolled back, and the run
+    /// fails. Default: 2 s.
+    ///
+    /// A file has one writer: while a run has its transaction, all other calls wait.
+    pub fn idle_limit(mut self, limit: Duration) -> Self {
+        self.idle_limit = limit;
         self
     }
 

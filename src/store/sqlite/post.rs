@@ -16,6 +16,12 @@ pub(super) enum Message<J> {
 /// The handles' side. The thread ends when the last one is dropped.
 pub(super) struct Post<J>(Sender<Message<J>>);
 
+impl<J> Clone for Post<J> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<J> Post<J> {
     pub(super) fn new() -> (Self, Receiver<Message<J>>) {
         let (sender, receiver) = channel();

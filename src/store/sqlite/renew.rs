@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::store::contract::{Hold, Standing, Token};
+use crate::store::lease::{Hold, Standing, Token};
 use crate::store::sqlite::batch::Batch;
 use crate::store::sqlite::clock::Moment;
 use crate::store::sqlite::job::{Abandoned, Work};

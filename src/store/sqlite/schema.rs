@@ -4,6 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Error;
 use crate::store::sqlite::fault;
+use crate::store::sqlite::tables::Tables;
 
 /// Makes or updates the tables. Several processes may do so at once: the first that gets the
 /// file's write lock does it, the others find it done.
@@ -20,9 +21,10 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     match version(&transaction)? {
         VERSION => {}
         0 => {
-            transaction
-                .execute_batch(VERSION_1)
-                .map_err(fault::of_open)?;
+            let outbox = INBOX_1.replace(Tables::Inbox.prefix(), Tables::Outbox.prefix());
+            for sql in [VERSION_1, INBOX_1, &outbox] {
+                transaction.execute_batch(sql).map_err(fault::of_open)?;
+            }
             transaction
                 .pragma_update(None, "user_version", VERSION)
                 .map_err(fault::of_open)?;
@@ -70,6 +72,8 @@ fn version(connection: &Connection) -> Result<i64, Error> {
 const VERSION: i64 = 1;
 
 const VERSION_1: &str = include_str!("schema_1.sql");
+
+const INBOX_1: &str = include_str!("inbox_1.sql");
 
 const IS_OURS: &str =
     "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'idempotency_sequence')";

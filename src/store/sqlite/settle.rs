@@ -6,7 +6,7 @@ use rusqlite::{named_params, params};
 
 use crate::error::Error;
 use crate::record::{Keep, Record};
-use crate::store::contract::{End, Settled, Settlement, Token};
+use crate::store::lease::{End, Settled, Settlement, Token};
 use crate::store::sqlite::batch::Batch;
 use crate::store::sqlite::clock::{Moment, milliseconds};
 use crate::store::sqlite::conversation;

@@ -9,12 +9,17 @@ use tokio::sync::Semaphore;
 
 use crate::error::Error;
 use crate::key::{Conversation, Key};
-use crate::store::contract::{Claim, Hold, Settled, Settlement, Sight, Standing, Store, Verdict};
+use crate::store::contract::{Claim, Sight, Store, Verdict};
+use crate::store::lease::{Hold, Settled, Settlement, Standing, Token};
+use crate::store::loan::Loan;
+use crate::store::sqlite::batch::Batch;
 use crate::store::sqlite::claim::ClaimWork;
 use crate::store::sqlite::connection;
 use crate::store::sqlite::conversation::{CloseWork, ForgetWork};
-use crate::store::sqlite::job::{self, BoxJob, Work};
+use crate::store::sqlite::job::{self, Abandoned, Work};
 use crate::store::sqlite::kept;
+use crate::store::sqlite::lent::Call;
+use crate::store::sqlite::loan::{Lending, SqliteLoan};
 use crate::store::sqlite::options::SqliteOptions;
 use crate::store::sqlite::post::{self, Post};
 use crate::store::sqlite::reader::{self, Look};
@@ -22,6 +27,7 @@ use crate::store::sqlite::renew::RenewWork;
 use crate::store::sqlite::settle::SettleWork;
 use crate::store::sqlite::sweep::{Rest, SweepWork};
 use crate::store::sqlite::sweeper::Sweeper;
+use crate::store::sqlite::tables::Tables;
 use crate::store::sqlite::thread;
 use crate::store::sqlite::writer::Writer;
 
@@ -62,12 +68,15 @@ use crate::store::sqlite::writer::Writer;
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
+    /// Which queue this handle is about.
+    tables: Tables,
 }
 
 struct Inner {
-    writer: Post<BoxJob>,
+    writer: Post<Call>,
     reader: Post<Look>,
     places: Arc<Semaphore>,
+    lending: Lending,
 }
 
 impl SqliteStore {
@@ -102,16 +111,23 @@ impl SqliteStore {
         let (writer, calls) = Post::new();
         let (reader, looks) = Post::new();
         let sweeper = Sweeper::new(options.sweep_every);
-        thread::start("sqlite-writer", || {
-            Writer::new(writing, calls, sweeper).run();
+        let idle_limit = options.idle_limit;
+        thread::start("sqlite-writer", move || {
+            Writer::new(writing, calls, sweeper, idle_limit).run();
         })?;
         thread::start("sqlite-reader", move || reader::run(reading, &looks))?;
         Ok(Self {
             inner: Arc::new(Inner {
-                writer,
+                writer: writer.clone(),
                 reader,
                 places: Arc::new(Semaphore::new(PLACES)),
+                lending: Lending {
+                    writer,
+                    limit: options.busy_limit + options.idle_limit,
+                    news: Arc::default(),
+                },
             }),
+            tables: Tables::default(),
         })
     }
 
@@ -125,9 +141,41 @@ impl SqliteStore {
         self.inner.reader.stop().await;
     }
 
-    /// Has the writer do some work.
+    /// Has the writer do some work on this handle's queue.
     pub(super) async fn ask<W: Work>(&self, work: W) -> Result<W::Answer, Error> {
-        self.inner.ask(work).await
+        let tables = self.tables;
+        self.inner.ask(On { tables, work }).await
+    }
+
+    /// The handle on the outbox.
+    pub(super) fn outbox_store(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            tables: Tables::Outbox,
+        }
+    }
+
+    pub(super) fn lending(&self) -> &Lending {
+        &self.inner.lending
+    }
+}
+
+/// Work on one of the queues.
+struct On<W> {
+    tables: Tables,
+    work: W,
+}
+
+impl<W: Work> Work for On<W> {
+    type Answer = W::Answer;
+
+    const ABANDONED: Abandoned = W::ABANDONED;
+
+    fn perform(&self, batch: &mut Batch<'_>) -> Result<W::Answer, Error> {
+        let before = batch.turn_to(self.tables);
+        let answer = self.work.perform(batch);
+        batch.turn_to(before);
+        answer
     }
 }
 
@@ -179,6 +227,12 @@ impl Store for SqliteStore {
             }
         }
     }
+
+    fn loan(&self, run: Token) -> Option<Arc<dyn Loan>> {
+        // Only one transaction is open at a time: it needs no name.
+        let _ = run;
+        Some(Arc::new(SqliteLoan::new(&self.inner.lending, self.tables)))
+    }
 }
 
 impl Inner {
@@ -186,7 +240,7 @@ impl Inner {
         let place = Arc::clone(&self.places).acquire_owned();
         let place = place.await.map_err(|_| post::closed())?;
         let (job, reply) = job::ask(work, place);
-        self.writer.send(job)?;
+        self.writer.send(Call::Job(job))?;
         reply.await.map_err(|_| post::closed())?
     }
 }

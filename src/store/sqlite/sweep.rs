@@ -51,14 +51,17 @@ pub(super) fn step(batch: &Batch<'_>, limit: u64, longest: Duration) -> Result<S
     if claims.rest == Rest::Some {
         return Ok(claims);
     }
-    let (limit, longest) = (
-        limit - claims.removed,
-        longest.saturating_sub(began.elapsed()),
-    );
-    let keys = step_of(&INBOX, batch, limit, longest)?;
+    let left = longest.saturating_sub(began.elapsed());
+    let keys = step_of(&INBOX, batch, limit - claims.removed, left)?;
+    let removed = claims.removed + keys.removed;
+    if keys.rest == Rest::Some {
+        return Ok(Swept { removed, ..keys });
+    }
+    let left = longest.saturating_sub(began.elapsed());
+    let effects = step_of(&OUTBOX, batch, limit - removed, left)?;
     Ok(Swept {
-        removed: claims.removed + keys.removed,
-        rest: keys.rest,
+        removed: removed + effects.removed,
+        ..effects
     })
 }
 
@@ -174,6 +177,18 @@ UPDATE idempotency_inbox_keys SET expires_at = ?2 WHERE number = ?1",
 DELETE FROM idempotency_inbox_keys WHERE number = ?1",
 };
 
+const OUTBOX: Ending = Ending {
+    due: "
+SELECT number, conversation, idle FROM idempotency_effects_keys
+WHERE expires_at <= ?1 AND stage = 'done'
+ORDER BY expires_at LIMIT ?2",
+    put_off: "
+UPDATE idempotency_effects_keys SET expires_at = ?2 WHERE number = ?1",
+    remove: "
+DELETE FROM idempotency_effects_keys WHERE number = ?1",
+};
+
 const IS_DUE: &str = "
 SELECT EXISTS (SELECT 1 FROM idempotency_claims WHERE expires_at <= ?1)
-    OR EXISTS (SELECT 1 FROM idempotency_inbox_keys WHERE expires_at <= ?1 AND stage = 'done')";
+    OR EXISTS (SELECT 1 FROM idempotency_inbox_keys WHERE expires_at <= ?1 AND stage = 'done')
+    OR EXISTS (SELECT 1 FROM idempotency_effects_keys WHERE expires_at <= ?1 AND stage = 'done')";

@@ -1,6 +1,7 @@
 //! The thread that writes.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -8,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::store::sqlite::batch::Batch;
 use crate::store::sqlite::fault::Fault;
 use crate::store::sqlite::job::BoxJob;
+use crate::store::sqlite::lent::{Call, Lent};
 use crate::store::sqlite::post::{self, Message};
 use crate::store::sqlite::sweep;
 use crate::store::sqlite::sweeper::Sweeper;
@@ -18,13 +20,17 @@ use crate::store::sqlite::sweeper::Sweeper;
 /// a transaction is written to the disk goes together in the next.
 pub(super) struct Writer {
     connection: Connection,
-    calls: Receiver<Message<BoxJob>>,
+    calls: Receiver<Message<Call>>,
     sweeper: Sweeper,
+    /// How long a run's transaction may lie idle.
+    idle_limit: Duration,
 }
 
 /// What follows a transaction.
 enum Next {
     More,
+    /// A run has a transaction of its own.
+    Lend(Lent),
     /// The last handle is gone.
     End,
     /// A handle asked for the end, and waits for it.
@@ -34,13 +40,15 @@ enum Next {
 impl Writer {
     pub(super) fn new(
         connection: Connection,
-        calls: Receiver<Message<BoxJob>>,
+        calls: Receiver<Message<Call>>,
         sweeper: Sweeper,
+        idle_limit: Duration,
     ) -> Self {
         Self {
             connection,
             calls,
             sweeper,
+            idle_limit,
         }
     }
 
@@ -55,6 +63,7 @@ impl Writer {
             }
             match next {
                 Next::More => {}
+                Next::Lend(lent) => lent.serve(&self.connection, self.idle_limit),
                 Next::End => return,
                 Next::Stop(caller) => {
                     drop(self);
@@ -75,7 +84,8 @@ impl Writer {
         };
         loop {
             match message {
-                Ok(Message::Job(job)) => jobs.push(job),
+                Ok(Message::Job(Call::Job(job))) => jobs.push(job),
+                Ok(Message::Job(Call::Lend(lent))) => return (jobs, Next::Lend(lent)),
                 Ok(Message::Stop(caller)) => return (jobs, Next::Stop(caller)),
                 Err(RecvTimeoutError::Timeout) => return (jobs, Next::More),
                 Err(RecvTimeoutError::Disconnected) => return (jobs, Next::End),

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::key::{Conversation, Key};
 use crate::record::Keep;
-use crate::store::contract::{Standing, Token};
+use crate::store::lease::{Standing, Token};
 use crate::store::queue::arrival::{Accepted, Arrival, Line, Place, Stage};
 use crate::store::queue::backlog::DeadLetter;
 use crate::store::queue::contract::Queue;

@@ -8,7 +8,7 @@ use futures_util::future::{join, join_all};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use crate::store::contract::Standing;
+use crate::store::lease::Standing;
 use crate::store::queue::contract::Queue;
 use crate::store::queue::turn::{Ended, Onward, Report, Then, Turn};
 use crate::testing::queue::hand::{

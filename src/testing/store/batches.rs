@@ -3,9 +3,8 @@
 use futures_util::future::join_all;
 
 use crate::record::Keep;
-use crate::store::contract::{
-    Claim, Hold, Lease, Nonce, Settled, Sight, Store, Token, Verdict, Wanted,
-};
+use crate::store::contract::{Claim, Nonce, Sight, Store, Verdict, Wanted};
+use crate::store::lease::{Hold, Lease, Settled, Token};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, begin, done, finish, granted, key, print, record, remaining,

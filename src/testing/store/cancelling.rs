@@ -5,7 +5,8 @@
 use futures_util::future::{join, join_all};
 
 use crate::record::Keep;
-use crate::store::contract::{Claim, Hold, Lease, Nonce, Settled, Settlement, Store, Wanted};
+use crate::store::contract::{Claim, Nonce, Store, Wanted};
+use crate::store::lease::{Hold, Lease, Settled, Settlement};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, SHORT, ask, begin, done, give_up, granted, key, only, record, replayed, settle, take_over,

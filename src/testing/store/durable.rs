@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::key::Conversation;
 use crate::record::{Keep, Payload};
-use crate::store::contract::{Nonce, Settled, Standing, Store, Wanted};
+use crate::store::contract::{Nonce, Store, Wanted};
+use crate::store::lease::{Settled, Standing};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, SHORT, ask, ask_as, begin, busy, done, finish, granted, key, record, remaining, renew,

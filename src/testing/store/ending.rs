@@ -1,7 +1,8 @@
 //! Clauses on how runs end: recorded, released, too late, twice.
 
 use crate::record::Keep;
-use crate::store::contract::{Hold, Lease, Settled, Store, Token, Wanted};
+use crate::store::contract::{Store, Wanted};
+use crate::store::lease::{Hold, Lease, Settled, Token};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, SHORT, ask, begin, busy, done, finish, is_absent, key, lapse, record, renew, replayed,

@@ -6,7 +6,8 @@ use futures_util::future::{join, join_all};
 
 use crate::key::{Conversation, Key};
 use crate::record::{Keep, Payload};
-use crate::store::contract::{Settled, Store, Wanted};
+use crate::store::contract::{Store, Wanted};
+use crate::store::lease::Settled;
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, SHORT, ask, begin, busy, done, finish, key, lapse, record, replayed, settle, swept,

@@ -11,9 +11,8 @@ use tokio::time::sleep;
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::record::{Keep, Record, Whole};
-use crate::store::contract::{
-    Claim, Lease, Nonce, Settled, Settlement, Sight, Standing, Store, Verdict, Wanted,
-};
+use crate::store::contract::{Claim, Nonce, Sight, Store, Verdict, Wanted};
+use crate::store::lease::{Lease, Settled, Settlement, Standing};
 
 /// A lease or retention that does not end while a test runs.
 pub(super) const LONG: Duration = Duration::from_mins(10);

@@ -1,7 +1,8 @@
 //! Clauses on leases: lapsing, taking over, renewing, tokens.
 
 use crate::record::Keep;
-use crate::store::contract::{Hold, Standing, Store, Token, Wanted};
+use crate::store::contract::{Store, Wanted};
+use crate::store::lease::{Hold, Standing, Token};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, SHORT, ask, begin, busy, finish, key, lapse, record, remaining, renew, settle, take_over,

@@ -7,7 +7,8 @@ use futures_util::future::{join, join_all};
 use tokio::task::JoinSet;
 
 use crate::record::Keep;
-use crate::store::contract::{Lease, Nonce, Settled, Standing, Store, Token, Verdict, Wanted};
+use crate::store::contract::{Nonce, Store, Verdict, Wanted};
+use crate::store::lease::{Lease, Settled, Standing, Token};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{
     LONG, SHORT, ask, ask_as, begin, done, granted, key, lapse, record, remaining, renew, settle,

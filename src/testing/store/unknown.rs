@@ -6,7 +6,8 @@ use futures_util::future::join_all;
 
 use crate::key::Conversation;
 use crate::record::{Keep, Payload};
-use crate::store::contract::{Claim, End, Lease, Nonce, Settled, Standing, Store, Verdict, Wanted};
+use crate::store::contract::{Claim, Nonce, Store, Verdict, Wanted};
+use crate::store::lease::{End, Lease, Settled, Standing};
 use crate::store::unknown::{Resolved, settle_unknown};
 use crate::testing::store::fixture::Fixture;
 use crate::testing::store::hand::{

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::key::{Conversation, Key};
 use crate::record::Keep;
-use crate::store::contract::Token;
+use crate::store::lease::Token;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
@@ -21,14 +22,24 @@ use crate::store::postgres::time;
 use crate::store::queue::arrival::{Accepted, Arrival, Place, Stage};
 
 /// One call's messages, or what is left of them to be accepted again.
-pub(super) struct AcceptCall {
+pub(crate) struct AcceptCall {
     pub(super) arrivals: Vec<Coming>,
     pub(super) lease: Option<Duration>,
 }
 
+impl AcceptCall {
+    /// Messages whose lines are given to nobody.
+    pub(crate) fn of(arrivals: &[Arrival]) -> Self {
+        Self {
+            arrivals: arrivals.iter().map(Coming::of).collect(),
+            lease: None,
+        }
+    }
+}
+
 /// A message that is to be accepted.
 #[derive(Clone)]
-pub(super) struct Coming {
+pub(crate) struct Coming {
     id: Id,
     line: Id,
     arrival: Arrival,
@@ -71,22 +82,7 @@ impl Job for AcceptJob {
         let columns = Columns::of(calls);
         let rows = self
             .0
-            .query(
-                Some(held),
-                &self.0.statements.accept,
-                &[
-                    &columns.keys,
-                    &columns.lines,
-                    &columns.keeps,
-                    &columns.lively,
-                    &columns.leases,
-                    &columns.channels,
-                    &columns.scopes,
-                    &columns.ids,
-                    &columns.conversations,
-                    &columns.raws,
-                ],
-            )
+            .query(Some(held), &self.0.statements.accept, &columns.parameters())
             .await?;
         let mut told = Told::of(rows.first(), &columns)?;
         let effect = if told.new.is_empty() {
@@ -173,7 +169,7 @@ fn named(stage: &str) -> Result<Stage, Fault> {
 /// The messages as arrays, in the order of the calls, each key once. Columns that hold nothing are
 /// not sent.
 #[derive(Default)]
-struct Columns<'a> {
+pub(crate) struct Columns<'a> {
     keys: Vec<Id>,
     lines: Vec<Id>,
     keeps: Vec<i64>,
@@ -187,7 +183,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(calls: &'a [AcceptCall]) -> Self {
+    pub(crate) fn of(calls: &'a [AcceptCall]) -> Self {
         let count = calls.iter().map(|call| call.arrivals.len()).sum();
         let mut seen = HashSet::with_capacity(count);
         let mut columns = Self::default();
@@ -203,6 +199,22 @@ impl<'a> Columns<'a> {
             }
         }
         columns
+    }
+
+    /// In the order of `idempotency_accept`.
+    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 10] {
+        [
+            &self.keys,
+            &self.lines,
+            &self.keeps,
+            &self.lively,
+            &self.leases,
+            &self.channels,
+            &self.scopes,
+            &self.ids,
+            &self.conversations,
+            &self.raws,
+        ]
     }
 
     fn push(&mut self, coming: &'a Coming, lease: Option<Duration>) {

@@ -14,7 +14,7 @@ use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::turn::Waiting;
 
 /// The statements of these operations, which are sent alone.
-pub(super) struct Chores {
+pub(crate) struct Chores {
     kept: Statement,
     backlog: Statement,
     waiting: Statement,
@@ -35,7 +35,7 @@ pub(crate) struct Swept {
 }
 
 impl Chores {
-    pub(super) fn of(table: &Table) -> Self {
+    pub(crate) fn of(table: &Table) -> Self {
         let statement = |text: &str, types| Statement {
             text: table.render(text),
             types,
@@ -118,7 +118,7 @@ impl Chores {
         number(database, &self.bury, &[&numbers(deaths)]).await
     }
 
-    pub(super) async fn drop_line(&self, database: &Database, line: Id) -> Result<u64, Fault> {
+    pub(crate) async fn drop_line(&self, database: &Database, line: Id) -> Result<u64, Fault> {
         number(database, &self.drop_line, &[&line]).await
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Inbox {
     pub(super) reports: Lanes<ReportJob>,
     pub(super) renewals: Lanes<RenewJob>,
     pub(super) chores: Chores,
-    pub(super) tidy: Tidy,
+    pub(crate) tidy: Arc<Tidy>,
     pub(super) database: Arc<Database>,
     limit: Duration,
 }
@@ -39,7 +39,7 @@ impl Inbox {
             reports: Lanes::new(ReportJob(share()), most, limit),
             renewals: Lanes::new(RenewJob(share()), most, limit),
             chores: Chores::of(&options.table),
-            tidy: Tidy::of(&options.table),
+            tidy: Arc::new(Tidy::of(&options.table)),
             database: share(),
             limit,
         }

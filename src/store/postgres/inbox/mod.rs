@@ -1,10 +1,10 @@
 //! The inbox in PostgreSQL.
 
-mod accept;
+pub(super) mod accept;
 pub(super) mod chores;
 pub(super) mod desk;
 mod queue;
 mod read;
-mod report;
-mod tidy;
+pub(super) mod report;
+pub(super) mod tidy;
 mod turns;

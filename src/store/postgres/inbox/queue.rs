@@ -1,13 +1,15 @@
 //! The inbox as its users see it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::store::contract::Standing;
+use crate::store::lease::Standing;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::inbox::accept::{AcceptCall, Coming};
 use crate::store::postgres::inbox::desk::Inbox;
@@ -100,6 +102,14 @@ impl Queue for PostgresStore {
         let inbox = self.inbox();
         let asked = inbox.chores.bury(&inbox.database, deaths);
         inbox.within_limit(asked).await
+    }
+
+    fn outbox(&self) -> Option<Self> {
+        Some(self.outbox_store())
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(self.news_of_effects())
     }
 }
 

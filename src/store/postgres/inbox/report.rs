@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;
@@ -71,29 +74,16 @@ struct Turns {
 impl ReportJob {
     async fn send(&self, held: Option<Held>, reports: &[(usize, &Report)]) -> Result<Turns, Fault> {
         let columns = Columns::of(reports);
-        let leases = Option::<Vec<i64>>::None;
-        let rows = self
-            .0
-            .query(
-                held,
-                &self.0.statements.report,
-                &[
-                    &columns.lines,
-                    &columns.tokens,
-                    &leases,
-                    &columns.places,
-                    &columns.ends,
-                    &columns.attempts,
-                    &columns.faults,
-                    &columns.delays,
-                    &columns.passes,
-                    &columns.reads,
-                    &ROOM,
-                ],
-            )
-            .await?;
-        let mut turns = Turns::default();
-        for row in &rows {
+        let statement = &self.0.statements.report;
+        let rows = self.0.query(held, statement, &columns.parameters()).await?;
+        Turns::of(&rows)
+    }
+}
+
+impl Turns {
+    fn of(rows: &[Row]) -> Result<Self, Fault> {
+        let mut turns = Self::default();
+        for row in rows {
             let line = row.try_get(0).map_err(Fault::corrupt)?;
             let token = row.try_get(1).map_err(Fault::corrupt)?;
             match read::message(row, 2)? {
@@ -103,6 +93,11 @@ impl ReportJob {
         }
         Ok(turns)
     }
+}
+
+/// What follows the only report of a statement.
+pub(crate) fn onward(report: &Report, rows: &[Row]) -> Result<Onward, Fault> {
+    Ok(answer(report, &mut Turns::of(rows)?))
 }
 
 fn name(report: &Report) -> (Id, i64) {
@@ -161,7 +156,7 @@ fn answer(report: &Report, turns: &mut Turns) -> Onward {
 
 /// The reports as arrays.
 #[derive(Default)]
-struct Columns<'a> {
+pub(crate) struct Columns<'a> {
     lines: Vec<Id>,
     tokens: Vec<i64>,
     places: Vec<Option<i64>>,
@@ -171,15 +166,34 @@ struct Columns<'a> {
     delays: Vec<Option<i64>>,
     passes: Vec<Option<bool>>,
     reads: Vec<Option<i64>>,
+    /// Renewals go another way.
+    leases: Option<Vec<i64>>,
 }
 
 impl<'a> Columns<'a> {
-    fn of(reports: &[(usize, &'a Report)]) -> Self {
+    pub(crate) fn of(reports: &[(usize, &'a Report)]) -> Self {
         let mut columns = Self::default();
         for (_, report) in reports {
             columns.push(report);
         }
         columns
+    }
+
+    /// In the order of `idempotency_report`.
+    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 11] {
+        [
+            &self.lines,
+            &self.tokens,
+            &self.leases,
+            &self.places,
+            &self.ends,
+            &self.attempts,
+            &self.faults,
+            &self.delays,
+            &self.passes,
+            &self.reads,
+            &ROOM,
+        ]
     }
 
     fn push(&mut self, report: &'a Report) {

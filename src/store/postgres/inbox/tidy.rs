@@ -8,7 +8,7 @@ use crate::store::postgres::table::{Statement, Table};
 
 /// Vacuums messages and lines while much comes and goes. The server's own autovacuum looks at a
 /// table once a minute by default: by then a busy inbox has grown by gigabytes.
-pub(super) struct Tidy {
+pub(crate) struct Tidy {
     tables: [Chore; 2],
     reports: AtomicU64,
     is_refused: AtomicBool,
@@ -25,7 +25,7 @@ struct Chore {
 const MANY: u64 = 500;
 
 impl Tidy {
-    pub(super) fn of(table: &Table) -> Self {
+    pub(crate) fn of(table: &Table) -> Self {
         let chore = |suffix: &str| {
             let name = table.object(suffix);
             let statement = |text: String| Statement {
@@ -50,7 +50,7 @@ impl Tidy {
     }
 
     /// Notes so many reports.
-    pub(super) fn note(&self, reports: usize) {
+    pub(crate) fn note(&self, reports: usize) {
         let reports = u64::try_from(reports).unwrap_or_default();
         self.reports.fetch_add(reports, Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::Row;
 
-use crate::store::contract::{Standing, Token};
+use crate::store::lease::{Standing, Token};
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::held::Held;

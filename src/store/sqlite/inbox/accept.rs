@@ -17,7 +17,7 @@ use crate::store::sqlite::job::{Abandoned, Work};
 use crate::store::sqlite::kept;
 
 /// Messages that are to be accepted.
-pub(super) struct AcceptWork {
+pub(crate) struct AcceptWork {
     arrivals: Vec<Coming>,
     lease: Option<Duration>,
 }
@@ -33,7 +33,7 @@ struct Coming {
 }
 
 impl AcceptWork {
-    pub(super) fn new(arrivals: &[Arrival], lease: Option<Duration>) -> Self {
+    pub(crate) fn new(arrivals: &[Arrival], lease: Option<Duration>) -> Self {
         Self {
             arrivals: arrivals.iter().map(Coming::new).collect(),
             lease,

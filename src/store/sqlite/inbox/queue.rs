@@ -1,12 +1,14 @@
 //! The store as an inbox: questions go to the writer, which performs many in one transaction.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::store::contract::Standing;
+use crate::store::lease::Standing;
 use crate::store::queue::arrival::{Accepted, Arrival};
 use crate::store::queue::backlog::{Backlog, DeadLetter, Death};
 use crate::store::queue::contract::Queue;
@@ -88,5 +90,13 @@ impl Queue for SqliteStore {
     async fn bury(&self, deaths: &[Death]) -> Result<u64, Error> {
         let deaths = deaths.to_vec();
         self.ask(BuryWork { deaths }).await
+    }
+
+    fn outbox(&self) -> Option<Self> {
+        Some(self.outbox_store())
+    }
+
+    fn news(&self) -> Option<Arc<Notify>> {
+        Some(Arc::clone(&self.lending().news))
     }
 }

@@ -11,8 +11,8 @@ use crate::store::sqlite::inbox::line;
 use crate::store::sqlite::job::{Abandoned, Work};
 
 /// The ends of some messages.
-pub(super) struct ReportWork {
-    pub(super) reports: Vec<Report>,
+pub(crate) struct ReportWork {
+    pub(crate) reports: Vec<Report>,
 }
 
 impl Work for ReportWork {

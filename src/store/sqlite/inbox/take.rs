@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::store::contract::Standing;
+use crate::store::lease::Standing;
 use crate::store::queue::arrival::Line;
 use crate::store::queue::turn::{Turn, TurnHold};
 use crate::store::sqlite::batch::Batch;

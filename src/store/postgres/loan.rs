@@ -1,0 +1,263 @@
+//! A transaction of the database, lent to a run.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::ClientWrapper;
+use futures_util::future::{BoxFuture, join3};
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+
+use crate::error::Error;
+use crate::store::lease::{Settlement, Token};
+use crate::store::loan::{Committed, Loan};
+use crate::store::postgres::fault::{Fault, is_certain};
+use crate::store::postgres::held::Held;
+use crate::store::postgres::inbox::accept::{self, AcceptCall};
+use crate::store::postgres::inbox::report;
+use crate::store::postgres::lent::{Lending, Lent, PostgresTransaction, no_connection};
+use crate::store::postgres::settle::{self, SettleCall};
+use crate::store::queue::arrival::Arrival;
+use crate::store::queue::turn::{Onward, Report};
+
+/// The transaction that a run may borrow.
+pub(crate) struct PostgresLoan(Lent);
+
+impl PostgresLoan {
+    pub(super) fn new(lending: Arc<Lending>, run: Token) -> Self {
+        Self(Lent::new(lending, run))
+    }
+
+    /// The transaction, begun if it is not yet. Waits for a connection, and for whoever has it,
+    /// within the store's limit.
+    pub(crate) async fn borrow(&self) -> Result<PostgresTransaction, Error> {
+        self.0.borrow().await
+    }
+
+    async fn record(
+        &self,
+        effects: &[Arrival],
+        settlements: &[Settlement],
+    ) -> Result<Committed<()>, Error> {
+        let call = SettleCall::new(settlements)?;
+        let held = match self.0.take_back().await {
+            Ok(held) => held,
+            Err(error) => return Ok(Committed::RolledBack(error)),
+        };
+        let verdict = match held.client() {
+            Some(client) => self.conclude(client, effects, &call).await,
+            None => return Ok(Committed::RolledBack(no_connection())),
+        };
+        if let Ok(Committed::Applied(()) | Committed::Superseded) = verdict {
+            held.give_back();
+        }
+        if !effects.is_empty() && matches!(verdict, Ok(Committed::Applied(()))) {
+            self.0.lending.news.notify_one();
+        }
+        verdict
+    }
+
+    /// The last statements, sent together: an error of one fails all that come after it, and
+    /// `COMMIT` rolls back then.
+    async fn conclude(
+        &self,
+        client: &ClientWrapper,
+        effects: &[Arrival],
+        call: &SettleCall,
+    ) -> Result<Committed<()>, Error> {
+        let (database, outbox) = (&self.0.lending.database, &self.0.lending.outbox);
+        let (accept, conclude) = (&outbox.statements.accept, &database.statements.conclude);
+        let run = self.0.run.number().to_string();
+        let arrivals = [AcceptCall::of(effects)];
+        let (arrivals, records) = (accept::Columns::of(&arrivals), settle::conclusion(call));
+        // What is not prepared yet would be sent behind what comes after it.
+        let prepared = async {
+            if !effects.is_empty() {
+                outbox.prepare(client, accept).await?;
+            }
+            database.prepare(client, conclude).await
+        };
+        if let Err(error) = prepared.await {
+            return judge(error);
+        }
+        let enqueued = async {
+            if !effects.is_empty() {
+                let parameters = arrivals.parameters();
+                outbox.send(client, accept, &parameters).await?;
+            }
+            Ok(())
+        };
+        let parameters = records.with_run(&run);
+        let concluded = database.send(client, conclude, &parameters);
+        let answers = join3(enqueued, concluded, client.batch_execute("COMMIT")).await;
+        match answers {
+            (Ok(()), Ok(_), Ok(())) => Ok(Committed::Applied(())),
+            // The first error is the cause of those behind it.
+            (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => judge(error),
+        }
+    }
+
+    async fn report(
+        &self,
+        effects: &[Arrival],
+        report: &Report,
+    ) -> Result<Committed<Onward>, Error> {
+        let held = match self.0.take_back().await {
+            Ok(held) => held,
+            Err(error) => return Ok(Committed::RolledBack(error)),
+        };
+        let Some(client) = held.client() else {
+            return Ok(Committed::RolledBack(no_connection()));
+        };
+        // Before the commit is sent, whatever fails means that nothing is in force.
+        let onward = match self.written(client, effects, report).await {
+            Ok(onward) => onward,
+            Err(error) => return Ok(Committed::RolledBack(error)),
+        };
+        if onward == Onward::Lost {
+            roll_back(held).await;
+            return Ok(Committed::Superseded);
+        }
+        if let Err(error) = client.batch_execute("COMMIT").await {
+            return match judge(error)? {
+                Committed::RolledBack(error) => Ok(Committed::RolledBack(error)),
+                Committed::Applied(()) | Committed::Superseded => Ok(Committed::Superseded),
+            };
+        }
+        held.give_back();
+        self.0.lending.tidy.note(1);
+        if !effects.is_empty() {
+            self.0.lending.news.notify_one();
+        }
+        Ok(Committed::Applied(onward))
+    }
+
+    /// Writes effects and a report into the transaction, once it is sure that it is the one that
+    /// was lent: outside of it the report would be in force at once.
+    async fn written(
+        &self,
+        client: &ClientWrapper,
+        effects: &[Arrival],
+        report: &Report,
+    ) -> Result<Onward, Error> {
+        let failed = |error| Fault::of_statement(error).error;
+        let run = client.query_typed(RUN, &[]).await.map_err(failed)?;
+        let run = run.first().map(|row| row.try_get::<_, Option<String>>(0));
+        let run = run.transpose().map_err(failed)?.flatten();
+        if run != Some(self.0.run.number().to_string()) {
+            return Err(ended_by_handler());
+        }
+        if !effects.is_empty() {
+            let arrivals = [AcceptCall::of(effects)];
+            let columns = accept::Columns::of(&arrivals);
+            let outbox = &self.0.lending.outbox;
+            let parameters = columns.parameters();
+            let accept = outbox.send(client, &outbox.statements.accept, &parameters);
+            accept.await.map_err(failed)?;
+        }
+        let database = &self.0.lending.database;
+        let columns = report::Columns::of(&[(0, report)]);
+        let parameters = columns.parameters();
+        let rows = database.send(client, &database.statements.report, &parameters);
+        let rows = rows.await.map_err(failed)?;
+        report::onward(report, &rows).map_err(|fault| fault.error)
+    }
+
+    async fn within_limit<T>(
+        &self,
+        ending: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        let began = Instant::now();
+        // What takes too long is cut with its connection.
+        timeout(self.0.lending.limit, ending)
+            .await
+            .unwrap_or_else(|_| {
+                self.0.lending.database.distrust(began);
+                Err(Error::overdue("the database did not answer in time"))
+            })
+    }
+}
+
+impl Loan for PostgresLoan {
+    fn is_begun(&self) -> bool {
+        self.0.is_begun()
+    }
+
+    fn record<'a>(
+        &'a self,
+        effects: &'a [Arrival],
+        settlements: &'a [Settlement],
+    ) -> BoxFuture<'a, Result<Committed<()>, Error>> {
+        Box::pin(self.within_limit(self.record(effects, settlements)))
+    }
+
+    fn report<'a>(
+        &'a self,
+        effects: &'a [Arrival],
+        report: &'a Report,
+    ) -> BoxFuture<'a, Result<Committed<Onward>, Error>> {
+        Box::pin(self.within_limit(self.report(effects, report)))
+    }
+
+    fn roll_back(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if !self.is_begun() {
+                return;
+            }
+            match self.0.take_back().await {
+                Ok(held) => roll_back(held).await,
+                // When whoever holds it lets go, the connection is closed.
+                Err(error) => tracing::warn!(%error, "a transaction could not be rolled back"),
+            }
+        })
+    }
+}
+
+/// What an error says about the transaction. If the server says that it failed, nothing was
+/// committed.
+fn judge(error: tokio_postgres::Error) -> Result<Committed<()>, Error> {
+    match error.code().map(SqlState::code) {
+        Some(SUPERSEDED) => Ok(Committed::Superseded),
+        Some(ENDED) => Ok(Committed::RolledBack(ended_by_handler())),
+        Some(_) if is_certain(&error) => {
+            Ok(Committed::RolledBack(Fault::of_statement(error).error))
+        }
+        Some(_) | None => Err(Fault::of_statement(error).error),
+    }
+}
+
+const RUN: &str = "SELECT current_setting('tower.run', true)";
+
+/// What `idempotency_conclude` raises: another run has a row.
+const SUPERSEDED: &str = "TI001";
+/// What `idempotency_conclude` raises: this is not the transaction that was lent.
+const ENDED: &str = "TI002";
+
+fn ended_by_handler() -> Error {
+    Error::misconfigured(
+        "the handler ended the run's transaction by itself; use SAVEPOINT for a part of it",
+    )
+}
+
+/// A connection that cannot say so is closed, which ends its transaction, too.
+async fn roll_back(held: Held) {
+    let sent = match held.client() {
+        Some(client) => timeout(ROLLBACK_LIMIT, client.batch_execute("ROLLBACK")).await,
+        None => return,
+    };
+    if matches!(sent, Ok(Ok(()))) {
+        held.give_back();
+    }
+}
+
+const ROLLBACK_LIMIT: Duration = Duration::from_secs(1);
+
+impl fmt::Debug for PostgresLoan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresLoan")
+            .field("run", &self.0.run)
+            .field("is_begun", &self.is_begun())
+            .finish_non_exhaustive()
+    }
+}
