@@ -152,16 +152,23 @@ async fn commits_are_waited_for_where_the_server_would_not() {
     let end = done(begin(&store, &key("done")).await);
     settle(&store, &end).await.unwrap();
     begin(&store, &key("running")).await;
-    other
-        .batch_execute("INSERT INTO lost VALUES (1)")
-        .await
-        .unwrap();
-    cluster.stop(Stop::Immediate);
-    cluster.resume();
-    assert!(is_done(&look(&store, &key("done")).await));
-    assert!(is_running(&look(&store, &key("running")).await));
-    // The server does lose what nobody waited for.
-    let other = client(&cluster.url()).await;
-    let left = other.query("SELECT FROM lost", &[]).await.unwrap();
-    assert_eq!(left.len(), 0);
+    // The server does lose what nobody waited for, unless its log happens to be written out at that
+    // very moment, as it is every ten seconds.
+    let mut has_lost = false;
+    for number in 0..5 {
+        let other = client(&cluster.url()).await;
+        let insert = format!("INSERT INTO lost VALUES ({number})");
+        other.batch_execute(&insert).await.unwrap();
+        cluster.stop(Stop::Immediate);
+        cluster.resume();
+        assert!(is_done(&look(&store, &key("done")).await));
+        assert!(is_running(&look(&store, &key("running")).await));
+        let other = client(&cluster.url()).await;
+        let left = format!("SELECT FROM lost WHERE number = {number}");
+        has_lost = other.query(&left, &[]).await.unwrap().is_empty();
+        if has_lost {
+            break;
+        }
+    }
+    assert!(has_lost, "it loses nothing");
 }

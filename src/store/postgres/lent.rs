@@ -207,7 +207,8 @@ impl Lent {
     /// Takes the connection back from the handler, its transaction open: it is begun now if the
     /// handler did not.
     pub(super) async fn take_back(&self) -> Result<Held, Error> {
-        let slot = timeout(self.lending.limit, self.slot.lock()).await;
+        // Sooner than the whole is over, so that the reason is told.
+        let slot = timeout(self.lending.limit / 2, self.slot.lock()).await;
         let mut slot = slot.map_err(|_| {
             Error::misconfigured("the handler returned and still holds the run's transaction")
         })?;
