@@ -13,6 +13,27 @@ use crate::body::tap::Tap;
 
 pin_project! {
     /// The body that the inner service is given: the caller's own, or the bytes that were read.
+    ///
+    /// Routers, routes and most layers take any body. Where the compiler says that something is no
+    /// `Service<Request<RequestBody<_>>>`, it wants one type, such as axum's own body: a layer below
+    /// this one makes it that.
+    ///
+    /// ```
+    /// use axum::{Router, extract::Request, middleware::{from_fn, Next}, routing::post};
+    /// use tower::ServiceBuilder;
+    /// use tower_http::map_request_body::MapRequestBodyLayer;
+    /// # use tower_idempotency::IdempotencyLayer;
+    /// # use tower_idempotency::channel::{IdempotencyKey, Scope};
+    /// # use tower_idempotency::store::MemoryStore;
+    ///
+    /// # let channel = IdempotencyKey::scoped_by(Scope::header("x-user"));
+    /// # let idempotency = IdempotencyLayer::new(MemoryStore::new(), channel);
+    /// let layers = ServiceBuilder::new()
+    ///     .layer(idempotency)
+    ///     .layer(MapRequestBodyLayer::new(axum::body::Body::new))
+    ///     .layer(from_fn(async |request: Request, next: Next| next.run(request).await));
+    /// let app: Router = Router::new().route("/messages", post(|| async {})).layer(layers);
+    /// ```
     #[derive(Debug)]
     pub struct RequestBody<B> {
         #[pin]

@@ -26,7 +26,11 @@ use crate::record::Keep;
 /// Every method gets the head, so that one channel may speak for several
 /// ([`ByPath`](crate::channel::ByPath)).
 #[diagnostic::on_unimplemented(
-    note = "a channel for senders of one's own ends with `.verified_by(verifier)` or `.unverified()`"
+    message = "`{Self}` is not a channel",
+    label = "not a channel",
+    note = "`JsonPath`, `FormField`, `XmlPath` and `HeaderId` are channels once `.verified_by(verifier)` or \
+            `.unverified()` was said",
+    note = "for clients that send `Idempotency-Key` it is `IdempotencyKey::scoped_by(scope)`"
 )]
 pub trait Channel: Send + Sync + 'static {
     /// The channel's defaults for this request.

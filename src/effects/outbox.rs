@@ -109,7 +109,26 @@ impl<Q: Queue> Outbox<Q> {
     /// A worker that gives each effect to a closure.
     ///
     /// `Ok` says that it happened. An error is tried again with growing pauses;
-    /// [`Failure`](crate::inbox::Failure) as the error says when, or never again.
+    /// [`Failure`](crate::inbox::Failure) as the error says when, or never again. A function names
+    /// the error's type; in a closure its last `Ok` does.
+    ///
+    /// ```
+    /// # use tower_idempotency::{BoxError, Error, effects::{Effect, Outbox}, store::Queue};
+    /// async fn happen(effect: Effect) -> Result<(), BoxError> {
+    ///     match effect.name() {
+    ///         "notify" => Ok(()), // call somebody, with effect.step_key("notify")
+    ///         other => Err(format!("there is no effect {other}").into()),
+    ///     }
+    /// }
+    ///
+    /// # fn start(store: impl Queue) -> Result<(), Error> {
+    /// let worker = Outbox::new(&store)?.each(happen)?;
+    /// # async move {
+    /// tokio::spawn(worker.run());
+    /// # };
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [Misconfigured](Error::is_misconfigured) if there are no places, no attempts, or no time.

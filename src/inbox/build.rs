@@ -196,9 +196,23 @@ impl<Q: Queue, C: Channel> Inbox<Q, C> {
     /// spawned.
     ///
     /// The handler is any Tower service for HTTP requests, a whole axum `Router` included. It is
-    /// called by the worker with one message at a time, and by the front with what is no message.
-    /// `B` is the body of the requests that come to the front, and follows from where it is
-    /// mounted.
+    /// called by the worker with one message at a time, and by the front with what is no message;
+    /// a function becomes one as a route of a router. `B` is the body of the requests that come to
+    /// the front, and follows from where it is mounted. A process that only works says it:
+    ///
+    /// ```
+    /// # use axum::{Router, routing::post};
+    /// # use tower_idempotency::{Error, channel::WhatsApp, inbox::Inbox, store::Queue};
+    /// # fn worker(store: impl Queue) -> Result<(), Error> {
+    /// let handler = Router::new().route("/whatsapp", post(|| async { "handled" }));
+    /// let inbox = Inbox::new(store, WhatsApp::unverified());
+    /// let (_, worker) = inbox.wrap::<_, axum::body::Body>(handler)?;
+    /// # async move {
+    /// tokio::spawn(worker.run());
+    /// # };
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [Misconfigured](Error::is_misconfigured) if the combination cannot work:

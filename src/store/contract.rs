@@ -40,6 +40,20 @@ use crate::store::loan::Loan;
 ///   deadlock, and the answers come in the order of the question.
 ///
 /// A clone is another handle on the same store. Futures are `Send` and borrow the arguments.
+///
+/// What names a store is none, and neither is the `Result` of opening one:
+///
+/// ```compile_fail,E0277
+/// # use tower_idempotency::{IdempotencyLayer, channel::WhatsApp};
+/// IdempotencyLayer::new("postgres://localhost/chat", WhatsApp::unverified());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a store",
+    label = "not a store",
+    note = "stores are passed by value and cloned; they need no `Arc`",
+    note = "opening one gives a `Result`: `SqliteStore::open(path)?`, `PostgresStore::connect(url).await?`, or \
+            `store::connect(url).await?` for a choice at run time"
+)]
 pub trait Store: Clone + Send + Sync + 'static {
     /// Claims all keys of one request, each by itself: some may be run while others are busy.
     ///

@@ -32,6 +32,19 @@ use crate::channel::contract::Refusal;
 /// # fn token_is_good(_token: &[u8]) -> bool { true }
 /// # let _ = verifier();
 /// ```
+///
+/// A secret alone is none: a scheme says how it is used.
+///
+/// ```compile_fail,E0277
+/// tower_idempotency::channel::WhatsApp::verified_by("secret");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not verify requests",
+    label = "not a verifier",
+    note = "a verifier is made of a secret, such as `MetaSignature::new(secret)` for WhatsApp, Messenger and \
+            Instagram; the module `verify` lists which sender has which",
+    note = "a closure is one if its arguments have types: `|head: &Parts, body: &[u8]| -> Result<(), Refusal>`"
+)]
 pub trait Verify: Send + Sync + 'static {
     /// Whether the sender sent this head and this body.
     ///
@@ -41,6 +54,7 @@ pub trait Verify: Send + Sync + 'static {
     fn verify(&self, head: &Parts, body: &[u8]) -> Result<(), Refusal>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<F> Verify for F
 where
     F: Fn(&Parts, &[u8]) -> Result<(), Refusal> + Send + Sync + 'static,

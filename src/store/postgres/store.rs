@@ -97,7 +97,8 @@ impl PostgresStore {
     ///
     /// For TLS make a pool with the connector of your choice and use
     /// [`from_pool`](Self::from_pool). Takes one connection, to see that the database is there;
-    /// the others are made when they are needed. Dropping the future leaves nothing behind.
+    /// the others are made when they are needed. Dropping the future leaves nothing behind. Before
+    /// the first use of a database comes [`migrate`](Self::migrate), which makes the tables.
     ///
     /// # Errors
     /// [Misconfigured](Error::is_misconfigured) if the URL cannot be read, asks for TLS, or the

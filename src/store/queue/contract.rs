@@ -37,6 +37,12 @@ use crate::store::queue::turn::{Onward, Report, Turn, TurnHold, Waiting};
 /// * **order**: a place is drawn while the line is locked, so that of two messages of a line the
 ///   one whose acceptance was answered first has the lower place;
 /// * **no lost message**: a line ends only if it holds no message, judged while it is locked.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a store that holds an inbox",
+    label = "not a store that holds an inbox",
+    note = "`SqliteStore`, `PostgresStore` and `BoxStore` do, and `MemoryStore` for tests; a store of one's own \
+            implements `Queue` beside `Store`"
+)]
 pub trait Queue: Store {
     /// Whether what was accepted outlives the process.
     fn is_durable(&self) -> bool;
