@@ -48,6 +48,11 @@
 //! Where the handler takes longer than the sender waits, [`inbox`] stores the message, answers, and
 //! runs the handler from a queue.
 //!
+//! What a handler writes can be committed with its record, see [`effects`]. The [guide] says what to
+//! choose, and how to put the layer before an existing handler.
+//!
+//! [guide]: https://github.com/tower-idempotency/tower-idempotency/blob/main/docs/guide.md
+//!
 //! # The way of a request
 //!
 //! | step | does | leaves early with |
@@ -70,10 +75,12 @@
 //! 3. A caller that was given a success, and every later repeat that is given one, get the same
 //!    one until retention or forgetting removes it.
 //! 4. After a caller was given a success, no run is started for that key while its row lives.
-//! 5. If faults stop and the sender repeats, the key ends done: no key is stuck for longer than a
+//! 5. Effects written in the claim's own database [transaction](effects) are committed at most once,
+//!    and exactly once if anybody was ever given a success.
+//! 6. If faults stop and the sender repeats, the key ends done: no key is stuck for longer than a
 //!    lease, unless it is parked.
-//! 6. A 2xx to a webhook means that every message in it is done, or durably stored by an inbox.
-//! 7. Ack first: what was answered 2xx was committed first; it is handled until it is done or dead;
+//! 7. A 2xx to a webhook means that every message in it is done, or durably stored by an inbox.
+//! 8. Ack first: what was answered 2xx was committed first; it is handled until it is done or dead;
 //!    in a conversation one at a time, in the order of acceptance.
 //!
 //! # What is not
@@ -126,11 +133,11 @@ mod key;
 mod layer;
 mod outcome;
 mod pace;
+#[cfg(doctest)]
+mod pages;
 mod path;
 mod policy;
 mod problem;
-#[cfg(doctest)]
-mod readme;
 mod record;
 mod reply;
 mod service;

@@ -25,7 +25,7 @@ const LEVELS: [&[&str]; 11] = [
     &["service", "inbox", "client", "testing"],
     &["effects"],
     &["layer"],
-    &["lib", "readme"],
+    &["lib", "pages"],
 ];
 
 type Module = Vec<String>;
