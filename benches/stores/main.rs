@@ -23,6 +23,7 @@
 #[path = "../../tests/support/cluster.rs"]
 #[expect(dead_code, reason = "tests use the rest")]
 mod cluster;
+mod effects;
 mod flush;
 mod footprint;
 mod load;
@@ -39,4 +40,5 @@ fn main() {
     let options = options::Options::read();
     sqlite::run(&options);
     postgres::run(&options);
+    effects::run(&options);
 }

@@ -18,7 +18,7 @@ use crate::rows::Rows;
 use crate::table::Runs;
 
 /// No checkpoint falls into a run; everything else as it comes, flushes included.
-const SETTINGS: [&str; 5] = [
+pub(crate) const SETTINGS: [&str; 5] = [
     "shared_buffers = '2GB'",
     "max_wal_size = '16GB'",
     "checkpoint_timeout = '1h'",
@@ -26,7 +26,7 @@ const SETTINGS: [&str; 5] = [
     "wal_sync_method = fdatasync",
 ];
 
-const IN_FLIGHT: [usize; 3] = [1, 32, 256];
+pub(crate) const IN_FLIGHT: [usize; 3] = [1, 32, 256];
 
 pub(crate) fn run(options: &Options) {
     if options.wants("postgres") || options.wants("postgres-first") {

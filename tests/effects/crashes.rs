@@ -15,19 +15,21 @@ use crate::tables::Chat;
 async fn on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("chat.db").display());
-    run(&url, folder.path()).await;
+    crash_points(&url, folder.path()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgresql() {
     let cluster = Cluster::start(&["fsync = on"]);
     let folder = tempfile::tempdir().unwrap();
-    run(&cluster.url(), folder.path()).await;
+    crash_points(&cluster.url(), folder.path()).await;
 }
 
+/// Field cases B08, P61 and P87.
+///
 /// Each point has a message of its own, named after it, which kills its process there, once. What
 /// is written is as much as the points before have left, and one more.
-async fn run(url: &str, folder: &Path) {
+async fn crash_points(url: &str, folder: &Path) {
     drop(connect(url).await.unwrap());
     let chat = Chat::open(url);
     chat.make().await;
