@@ -67,10 +67,11 @@ impl PostgresLoan {
         call: &SettleCall,
     ) -> Result<Committed<()>, Error> {
         let (database, outbox) = (&self.0.lending.database, &self.0.lending.outbox);
-        let (accept, conclude) = (&outbox.statements.accept, &database.statements.conclude);
         let run = self.0.run.number().to_string();
         let arrivals = [AcceptCall::of(effects)];
         let (arrivals, records) = (accept::Columns::of(&arrivals), settle::conclusion(call));
+        let accept = &outbox.statements.accept;
+        let conclude = records.statement(&database.statements);
         // What is not prepared yet would be sent behind what comes after it.
         let prepared = async {
             if !effects.is_empty() {

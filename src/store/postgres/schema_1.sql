@@ -398,10 +398,23 @@ BEGIN
     END LOOP;
 END $$;
 
--- idempotency_settle for runs that all get records, as the last statement of the transaction in
--- which they wrote, which was begun with the setting `tower.run` for it alone. Fails if
--- this is another transaction, or if not every record is in force: nothing is committed then.
+-- idempotency_end as the last statement of the transaction in which the run wrote, which was begun
+-- with the setting `tower.run` for it alone. Fails if this is another transaction, or if the record
+-- is not in force: nothing is committed then.
 CREATE FUNCTION idempotency_conclude(
+    a_key uuid, a_token bigint, a_record bytea, a_keep bigint, lively boolean, run text
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('tower.run', true) IS DISTINCT FROM run THEN
+        RAISE EXCEPTION 'this is not the transaction that was lent' USING ERRCODE = 'TI002';
+    END IF;
+    IF NOT idempotency_end(a_key, a_token, a_record, a_keep, lively) THEN
+        RAISE EXCEPTION 'another run took over' USING ERRCODE = 'TI001';
+    END IF;
+END $$;
+
+-- The same for a run with several messages.
+CREATE FUNCTION idempotency_conclude_all(
     keys uuid[], tokens bigint[], records bytea[], keeps bigint[], lively boolean[], run text
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

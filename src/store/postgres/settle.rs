@@ -14,6 +14,7 @@ use crate::store::postgres::held::Held;
 use crate::store::postgres::id::Id;
 use crate::store::postgres::lanes::{Answers, Job};
 use crate::store::postgres::pace::Effect;
+use crate::store::postgres::table::{Statement, Statements};
 use crate::store::postgres::time;
 
 /// One call's settlements, ready to be sent.
@@ -21,13 +22,13 @@ pub(super) struct SettleCall {
     ends: Vec<Ended>,
 }
 
-struct Ended {
+pub(super) struct Ended {
     id: Id,
     token: i64,
     record: Option<Kept>,
 }
 
-struct Kept {
+pub(super) struct Kept {
     bytes: Vec<u8>,
     keep: i64,
     lively: bool,
@@ -160,7 +161,7 @@ impl SettleJob {
 }
 
 /// The settlements as arrays, in the order in which rows are locked. What holds nothing is not sent.
-struct Columns<'a> {
+pub(super) struct Columns<'a> {
     keys: Option<Vec<Id>>,
     tokens: Option<Vec<i64>>,
     records: Option<Vec<&'a [u8]>>,
@@ -193,26 +194,52 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Runs that end with records, in the order in which rows are locked.
-pub(super) struct Conclusion<'a>(Columns<'a>);
+/// The records of runs that write in a transaction of their own.
+pub(super) enum Conclusion<'a> {
+    One(&'a Ended, &'a Kept),
+    /// In the order in which rows are locked.
+    Several(Columns<'a>),
+}
 
 /// What is left to do for runs that write in a transaction of their own. Every end is a record.
 pub(super) fn conclusion(call: &SettleCall) -> Conclusion<'_> {
-    Conclusion(Columns::of(std::slice::from_ref(call)))
+    if let [only] = call.ends.as_slice()
+        && let Some(kept) = &only.record
+    {
+        return Conclusion::One(only, kept);
+    }
+    Conclusion::Several(Columns::of(std::slice::from_ref(call)))
 }
 
 impl Conclusion<'_> {
-    /// In the order of `idempotency_conclude`.
+    /// The function to call.
+    pub(super) fn statement<'b>(&self, statements: &'b Statements) -> &'b Statement {
+        match self {
+            Self::One(..) => &statements.conclude,
+            Self::Several(_) => &statements.conclude_all,
+        }
+    }
+
+    /// Its parameters, in their order.
     pub(super) fn with_run<'b>(&'b self, run: &'b String) -> [&'b (dyn ToSql + Sync); 6] {
-        let Columns {
-            keys,
-            tokens,
-            records,
-            keeps,
-            lively,
-            ..
-        } = &self.0;
-        [keys, tokens, records, keeps, lively, run]
+        match self {
+            Self::One(end, kept) => [
+                &end.id,
+                &end.token,
+                &kept.bytes,
+                &kept.keep,
+                &kept.lively,
+                run,
+            ],
+            Self::Several(Columns {
+                keys,
+                tokens,
+                records,
+                keeps,
+                lively,
+                ..
+            }) => [keys, tokens, records, keeps, lively, run],
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Statement {
 
 /// The calls that the store makes often.
 ///
-/// No two of them have the same number of parameters. So a pooler that hands a prepared statement
+/// No two of those that are prepared have the same number of parameters. So a pooler that hands a prepared statement
 /// of one connection to another cannot make one call pass for another: the server refuses it.
 #[derive(Debug)]
 pub(super) struct Statements {
@@ -32,6 +32,7 @@ pub(super) struct Statements {
     pub(super) end: Statement,
     pub(super) settle: Statement,
     pub(super) conclude: Statement,
+    pub(super) conclude_all: Statement,
     pub(super) renew: Statement,
     pub(super) look: Statement,
     pub(super) accept: Statement,
@@ -112,6 +113,10 @@ impl Table {
             end: call("_end", &END),
             settle: call("_settle", &SETTLE),
             conclude: call("_conclude", &CONCLUDE),
+            conclude_all: Statement {
+                often: false,
+                ..call("_conclude_all", &CONCLUDE_ALL)
+            },
             renew: call("_renew", &RENEW),
             look: call("_look", &LOOK),
             accept: call("_accept", &ACCEPT),
@@ -190,6 +195,15 @@ const SETTLE: [Type; 7] = [
 ];
 
 const CONCLUDE: [Type; 6] = [
+    Type::UUID,
+    Type::INT8,
+    Type::BYTEA,
+    Type::INT8,
+    Type::BOOL,
+    Type::TEXT,
+];
+
+const CONCLUDE_ALL: [Type; 6] = [
     Type::UUID_ARRAY,
     Type::INT8_ARRAY,
     Type::BYTEA_ARRAY,
@@ -264,6 +278,7 @@ mod tests {
             end,
             settle,
             conclude,
+            conclude_all: _,
             renew,
             look,
             accept,
