@@ -1,11 +1,13 @@
 //! What the pages say is there: their links lead somewhere, the tests and files that they name exist,
-//! the features that they list are those of the crate, and each block of Rust is compiled as it stands.
+//! the features and codes that they list are those of the crate, and each block of Rust is compiled as it stands.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use http::StatusCode;
 
 /// The repository's pages, except what lists single tests.
 fn pages() -> Vec<PathBuf> {
@@ -180,20 +182,23 @@ fn each_block_of_rust_is_compiled_as_it_stands() {
 }
 
 #[test]
-fn the_readme_names_tests_and_files_that_exist() {
+fn tests_and_files_that_are_named_exist() {
     let mut tests = BTreeSet::new();
     for path in sources("tests").into_iter().chain(sources("src/testing")) {
         tests.extend(functions(&read(path)));
     }
-    let text = read("README.md");
-    for name in quoted(&text) {
-        let is_sentence =
-            name.matches('_').count() > 2 && name.chars().all(|c| c == '_' || c.is_alphanumeric());
+    let readme = read("README.md");
+    for name in quoted(&readme) {
+        let is_word = name.chars().all(|c| c == '_' || c.is_alphanumeric());
+        let is_sentence = is_word && name.matches('_').count() > 2;
         assert!(
             !is_sentence || tests.contains(name),
             "there is no test {name}"
         );
-        let is_path = ["tests/", "src/", "examples/"]
+    }
+    let pages = pages().into_iter().map(read).collect::<String>();
+    for name in quoted(&pages) {
+        let is_path = ["tests/", "src/", "examples/", "docs/", "web/"]
             .iter()
             .any(|at| name.starts_with(at));
         assert!(!is_path || Path::new(name).exists(), "there is no {name}");
@@ -223,4 +228,29 @@ fn the_readme_and_the_crates_docs_list_the_features() {
             assert_eq!(row.starts_with("yes"), is_default, "{page}: {feature}");
         }
     }
+}
+
+#[test]
+fn the_page_for_clients_lists_each_code_with_its_status() {
+    let page = read("docs/clients.md");
+    let (_, page) = page.split_once("## What the server says").unwrap();
+    let source = read("src/problem.rs");
+    let kinds = source.split("status: StatusCode::").skip(2);
+    let mut seen = 0;
+    for kind in kinds {
+        let (name, rest) = kind.split_once(',').unwrap();
+        let (_, rest) = rest.split_once("code: \"").unwrap();
+        let code = rest.split('"').next().unwrap();
+        let row = page
+            .lines()
+            .find(|line| line.starts_with('|') && line.contains(&format!("`{code}`")));
+        let row = row.unwrap_or_else(|| panic!("no line for {code}"));
+        let status = row.split('|').nth(2).unwrap().trim();
+        let named = status.split(',').next().unwrap().parse().unwrap();
+        let reason = StatusCode::from_u16(named).unwrap();
+        let reason = reason.canonical_reason().unwrap().to_uppercase();
+        assert_eq!(reason.replace([' ', '-'], "_"), name, "{code}");
+        seen += 1;
+    }
+    assert!(seen > 20, "the codes were not found");
 }

@@ -22,7 +22,8 @@ impl Claimed {
     /// For a run with several messages it is an effect of the first;
     /// [`enqueue_for`](Self::enqueue_for) names another. Nothing is enqueued by a run that fails, is
     /// rolled back or loses its lease, nor by a replay or a repeat. `name` says which effect it is:
-    /// letters, digits, `-`, `_`, `.` and `/`.
+    /// letters, digits, `-`, `_`, `.` and `/`. The payload is bytes; JSON is
+    /// `serde_json::to_vec(&value)?`.
     ///
     /// # Errors
     /// [Misconfigured](Error::is_misconfigured) if the layer's store has no outbox, or the name has

@@ -121,8 +121,9 @@ pub trait Store: Clone + Send + Sync + 'static {
         conversation: &Conversation,
     ) -> impl Future<Output = Result<u64, Error>> + Send;
 
-    /// Ends a conversation's life now: its rows under [`Keep::Conversation`](crate::Keep::Conversation) go once they are
-    /// `idle` past this moment, unless a new message opens it again.
+    /// Ends a conversation's life now: its rows under
+    /// [`Keep::Conversation`](crate::Keep::Conversation) go once they are `idle` past this moment,
+    /// unless a new message opens it again.
     ///
     /// # Errors
     /// If the store cannot tell; closing again is harmless.
