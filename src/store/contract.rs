@@ -57,7 +57,8 @@ use crate::store::loan::Loan;
 pub trait Store: Clone + Send + Sync + 'static {
     /// Claims all keys of one request, each by itself: some may be run while others are busy.
     ///
-    /// For each key: no row → a running row under a new token, attempt 1. Running and lapsed →
+    /// For each key: no row, or a done one whose retention has ended → a running row under a new
+    /// token, attempt 1. Running and lapsed →
     /// the same row under a new, higher token, the attempt counted up. Running under the claim's
     /// own nonce → the lease that was given before: same token, same attempt, extended. Running →
     /// [`Verdict::Running`]. Done → [`Verdict::Replay`]. Where both the row and the claim have

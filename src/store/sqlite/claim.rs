@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{Row, named_params};
+use rusqlite::{Row, named_params, params};
 
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
@@ -14,6 +14,7 @@ use crate::store::sqlite::clock::Moment;
 use crate::store::sqlite::conversation;
 use crate::store::sqlite::job::{Abandoned, Work};
 use crate::store::sqlite::kept;
+use crate::store::sqlite::sweep;
 
 /// A claim of all keys of one request.
 pub(super) struct ClaimWork {
@@ -84,7 +85,11 @@ impl ClaimWork {
             |row| Ok((Token::new(row.get(0)?), row.get(1)?)),
         )?;
         let Some((token, attempt)) = granted else {
-            return self.look(batch, asked, now);
+            return match self.look(batch, asked, now)? {
+                Some(found) => Ok(found),
+                None if sweep::end(batch, &asked.digest, now)? => self.claim(batch, asked, now),
+                None => self.read_row(batch, asked, now),
+            };
         };
         if token == offered {
             batch.spend(token);
@@ -95,12 +100,21 @@ impl ClaimWork {
         Ok(Found::Granted { token, attempt })
     }
 
-    /// The row that stood in the way. It is there: nobody else writes while the transaction is
-    /// open.
-    fn look(&self, batch: &Batch<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
+    /// The row that stood in the way, unless its retention may have ended.
+    fn look(&self, batch: &Batch<'_>, asked: &Asked, now: Moment) -> Result<Option<Found>, Error> {
+        let ends = batch.row(LOOK, params![asked.digest, now.column()], |row| {
+            if row.get(4)? {
+                return Ok(None);
+            }
+            Ok(Some(self.read(row, asked, now)))
+        })?;
+        ends.ok_or_else(gone)?.transpose()
+    }
+
+    fn read_row(&self, batch: &Batch<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
         let read = |row: &Row<'_>| Ok(self.read(row, asked, now));
-        let found = batch.row(LOOK, [&asked.digest], read)?;
-        found.ok_or_else(|| Error::unavailable("the key's row went away within the transaction"))?
+        let found = batch.row(LOOK, params![asked.digest, now.column()], read)?;
+        found.ok_or_else(gone)?
     }
 
     fn read(&self, row: &Row<'_>, asked: &Asked, now: Moment) -> Result<Found, Error> {
@@ -168,4 +182,10 @@ WHERE mine.state = 'running' AND (mine.nonce = :nonce OR mine.leased_until <= :f
 RETURNING token, attempt";
 
 const LOOK: &str = "
-SELECT state, leased_until, record, fingerprint FROM idempotency_claims WHERE key = ?1";
+SELECT state, leased_until, record, fingerprint, state = 'done' AND expires_at <= ?2
+FROM idempotency_claims WHERE key = ?1";
+
+/// It cannot be: nobody else writes while the transaction is open.
+fn gone() -> Error {
+    Error::unavailable("the key's row went away within the transaction")
+}

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -65,17 +65,23 @@ pub(super) fn run(connection: Connection, looks: &Receiver<Message<Look>>) {
 }
 
 fn see(connection: &Connection, digest: &kept::Digest) -> Result<Seen, Error> {
+    let at = Moment::now();
     let look = || {
         connection
             .prepare_cached(LOOK)?
-            .query_row([digest], |row| Ok(kept::state(row)))
+            .query_row(params![digest, at.column()], |row| Ok(kept::state(row)))
             .optional()
     };
     Ok(Seen {
         state: look().map_err(fault::of_call)?.transpose()?,
-        at: Moment::now(),
+        at,
     })
 }
 
+/// A row whose retention has ended is as good as none.
 const LOOK: &str = "
-SELECT state, leased_until, record FROM idempotency_claims WHERE key = ?1";
+SELECT state, leased_until, record FROM idempotency_claims AS claim
+WHERE key = ?1 AND (
+    state <> 'done' OR expires_at > ?2 OR idle IS NOT NULL AND EXISTS (
+        SELECT 1 FROM idempotency_conversations AS conversation
+        WHERE conversation.conversation = claim.conversation AND latest_at + idle > ?2))";

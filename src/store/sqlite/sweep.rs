@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Error;
 use crate::store::sqlite::batch::Batch;
@@ -10,6 +10,7 @@ use crate::store::sqlite::clock::Moment;
 use crate::store::sqlite::conversation;
 use crate::store::sqlite::fault;
 use crate::store::sqlite::job::{Abandoned, Work};
+use crate::store::sqlite::kept;
 
 /// What one step of sweeping did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,15 @@ pub(super) fn step(batch: &Batch<'_>, limit: u64, longest: Duration) -> Result<S
     })
 }
 
+/// Removes a key's row if its retention has ended. Gives whether it was removed.
+pub(super) fn end(batch: &Batch<'_>, key: &kept::Digest, now: Moment) -> Result<bool, Error> {
+    let due = batch.row(ENDED, params![key, now.column()], due)?;
+    match due {
+        Some(row) => sweep(&CLAIMS, batch, &row, now),
+        None => Ok(false),
+    }
+}
+
 /// Rows of one table whose retention ends.
 struct Ending {
     due: &'static str,
@@ -83,13 +93,8 @@ fn step_of(
     while removed < limit && began.elapsed() < longest {
         let now = Moment::now();
         let at_once = CHUNK.min(limit - removed);
-        let due = batch.rows(ending.due, params![now.column(), column(at_once)], |row| {
-            Ok(Due {
-                number: row.get(0)?,
-                conversation: row.get(1)?,
-                idle: row.get(2)?,
-            })
-        })?;
+        let limits = params![now.column(), column(at_once)];
+        let due = batch.rows(ending.due, limits, due)?;
         for row in &due {
             removed += u64::from(sweep(ending, batch, row, now)?);
         }
@@ -120,6 +125,14 @@ struct Due {
     number: i64,
     conversation: Option<Vec<u8>>,
     idle: Option<i64>,
+}
+
+fn due(row: &Row<'_>) -> rusqlite::Result<Due> {
+    Ok(Due {
+        number: row.get(0)?,
+        conversation: row.get(1)?,
+        idle: row.get(2)?,
+    })
 }
 
 /// Removes the row, or puts it off. Gives whether it was removed.
@@ -165,6 +178,10 @@ UPDATE idempotency_claims SET expires_at = ?2 WHERE number = ?1",
     remove: "
 DELETE FROM idempotency_claims WHERE number = ?1",
 };
+
+const ENDED: &str = "
+SELECT number, conversation, idle FROM idempotency_claims
+WHERE key = ?1 AND state = 'done' AND expires_at <= ?2";
 
 const INBOX: Ending = Ending {
     due: "

@@ -30,6 +30,20 @@ pub async fn a_record_goes_when_its_time_has_ended<F: Fixture>(fixture: F) {
     done(store, &key("long")).await;
 }
 
+/// A record whose time has ended is as good as none, whether it was swept or not.
+pub async fn a_record_whose_time_has_ended_counts_no_more<F: Fixture>(fixture: F) {
+    let store = fixture.store();
+    finish(store, Wanted::new(key("a")), Keep::For(SHORT)).await;
+    finish(store, said("a", "1"), idle(SHORT)).await;
+    for wanted in [Wanted::new(key("a")), said("a", "1")] {
+        until("its time ends", async || {
+            is_absent(store, &wanted.key).await.then_some(())
+        })
+        .await;
+        assert_eq!(begin(store, wanted, LONG).await.attempt(), 1);
+    }
+}
+
 /// Repeats, however many, do not keep a record alive.
 // Field case B65.
 pub async fn a_repeat_does_not_extend_retention<F: Fixture>(fixture: F) {

@@ -140,6 +140,7 @@ macro_rules! store_contract {
             retention {
                 a_record_is_kept_for_its_time,
                 a_record_goes_when_its_time_has_ended,
+                a_record_whose_time_has_ended_counts_no_more,
                 a_repeat_does_not_extend_retention,
                 a_key_whose_row_went_is_new,
                 a_record_without_a_conversation_is_kept_idle_after_its_run,
