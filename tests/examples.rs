@@ -4,19 +4,13 @@
 //! `cargo build --examples` before it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::PathBuf;
-use std::process::Stdio;
-
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-fn example(name: &str) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let profile: PathBuf = test.parent().unwrap().parent().unwrap().into();
-    let mut command = Command::new(profile.join("examples").join(name));
-    command.stdout(Stdio::piped()).kill_on_drop(true);
-    command
-}
+use crate::example::example;
+
+#[path = "support/example.rs"]
+mod example;
 
 /// A server on a free port.
 async fn serve(name: &str) -> (Child, String) {
@@ -147,41 +141,4 @@ changed
   answered: 401 Unauthorized
 ";
     assert_eq!(said("jwt_channel").await, expected);
-}
-
-#[tokio::test]
-async fn a_message_of_the_effects_example_is_stored_counted_and_notified_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("effects.db");
-    let mut server = example("effects")
-        .arg("127.0.0.1:0")
-        .arg(&file)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let url = lines.next_line().await.unwrap().unwrap();
-    let url = url.strip_prefix("listening on ").unwrap().to_owned();
-    for key in ["1", "1", "2", "1"] {
-        let request = reqwest::Client::new()
-            .post(format!("{url}/messages"))
-            .header("x-user", "ann")
-            .header("idempotency-key", key)
-            .body(format!("hello {key}"));
-        let answer = request.send().await.unwrap().text().await.unwrap();
-        assert_eq!(answer, format!("stored as message {key}"));
-    }
-    let mut notified = Vec::new();
-    while notified.len() < 2 {
-        notified.push(lines.next_line().await.unwrap().unwrap());
-    }
-    notified.sort_unstable();
-    for (line, text) in notified.iter().zip(["hello 1", "hello 2"]) {
-        let expected = format!("notify: {text:?}, attempt 1, key ");
-        assert!(line.starts_with(&expected), "{line}");
-    }
-    let tables = rusqlite::Connection::open(&file).unwrap();
-    let sql = "SELECT (SELECT count(*) FROM messages), (SELECT n FROM unread)";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let written: (i64, i64) = tables.query_row(sql, [], read).unwrap();
-    assert_eq!(written, (2, 2));
 }

@@ -28,6 +28,7 @@ mod cluster;
 mod crashes;
 #[path = "../support/database.rs"]
 mod database;
+mod example;
 mod in_line;
 mod inbox;
 mod lost;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
+use tokio::time::sleep;
 use tower_idempotency::channel::{IdempotencyKey, Scope};
 use tower_idempotency::store::{
     MemoryStore, PostgresOptions, PostgresStore, PostgresTransaction, SqliteOptions,
@@ -13,7 +14,7 @@ use tower_idempotency::store::{
 use tower_idempotency::{Claimed, IdempotencyLayer};
 
 use crate::database::{Schema, client, url};
-use crate::side::{Got, Side, Tables, make_in, send};
+use crate::side::{Got, Runs, Side, Tables, make_in, send};
 
 /// An application on PostgreSQL whose handler does what it should not.
 struct Wrong {
@@ -198,13 +199,42 @@ async fn runs_share_the_connections_that_are_lent() {
     wrong.is_as_before().await;
 }
 
+/// A transaction that lies idle holds its locks no longer than that.
+#[tokio::test]
+async fn a_run_that_lies_idle_is_rolled_back() {
+    let schema = Schema::new(&url());
+    let options = PostgresOptions::with_table(&schema.table())
+        .unwrap()
+        .idle_limit(Duration::from_millis(50));
+    let store = PostgresStore::connect_with(&url(), &options).await.unwrap();
+    store.migrate().await.unwrap();
+    let name = schema.table().split('.').next().unwrap().to_owned();
+    make_in(&url(), &name).await;
+    let tables = Tables::Postgres(name);
+    let runs = Runs::new([500, 0]);
+    let (writes, told) = (tables.clone(), runs.clone());
+    let handler = move |claimed: Claimed| async move {
+        writes.write(&claimed, "hello").await.unwrap();
+        sleep(Duration::from_millis(told.next())).await;
+        StatusCode::CREATED
+    };
+    let channel = IdempotencyKey::scoped_by(Scope::header("x-user"));
+    let layer = IdempotencyLayer::new(store, channel);
+    let app = Router::new().route("/messages", post(handler)).layer(layer);
+    let got = send(&app, "1").await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
+    assert_eq!(tables.written().await, (0, 0));
+    assert_eq!(send(&app, "1").await.status, StatusCode::CREATED);
+    assert_eq!(tables.written().await, (1, 1));
+}
+
 /// What the handler of an application on SQLite does wrong.
 fn wrong_on_sqlite(side: &Side, sql: &'static str, pause: Duration) -> Router {
     let tables = side.tables.clone();
     let handler = move |claimed: Claimed| async move {
         tables.write(&claimed, "hello").await.unwrap();
         drop(claimed.in_transaction(move |c| c.execute_batch(sql)).await);
-        tokio::time::sleep(pause).await;
+        sleep(pause).await;
         StatusCode::CREATED
     };
     Router::new()
