@@ -5,7 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::example::example;
 
@@ -87,7 +87,10 @@ async fn a_yes_delivered_three_times_to_the_inbox_places_one_order() {
             assert_eq!(request.send().await.unwrap().status(), 200);
         }
         let pid = server.id().unwrap().to_string();
-        let interrupted = Command::new("kill").args(["-INT", &pid]).status().await;
+        let interrupted = tokio::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .await;
         assert!(interrupted.unwrap().success());
         // At its end it finishes what it is handling.
         let mut said = Vec::new();
