@@ -15,6 +15,7 @@ use tower_idempotency::store::{PostgresOptions, PostgresStore};
 use tower_idempotency::{Claimed, IdempotencyLayer, RequestBody};
 
 use crate::cluster::Cluster;
+use crate::flush::SlowFlush;
 use crate::load::{self, Shown};
 use crate::message;
 use crate::options::Options;
@@ -34,10 +35,18 @@ const COUNT: &str = "UPDATE counters SET unread = unread + 1 WHERE chat = $1";
 const CONNECTIONS: usize = 32;
 
 pub(crate) fn run(options: &Options) {
-    if !options.wants("effects") {
-        return;
+    if options.wants("effects") {
+        let cluster = Cluster::start(&SETTINGS);
+        compare(&cluster, options, "a handler that writes two rows");
     }
-    let cluster = Cluster::start(&SETTINGS);
+    if options.wants("effects") || options.wants("effects-slow") {
+        let slow = SlowFlush::compile();
+        let cluster = Cluster::preloaded(&SETTINGS, Some(slow.path()));
+        compare(&cluster, options, "the same, each flush 2 ms longer");
+    }
+}
+
+fn compare(cluster: &Cluster, options: &Options, title: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -61,7 +70,7 @@ pub(crate) fn run(options: &Options) {
             }
         }
     }
-    runs.print("a handler that writes two rows", "a transaction of its own");
+    runs.print(title, "a transaction of its own");
 }
 
 async fn open(url: &str) -> (Pool, PostgresStore) {
