@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) {
     }
     if options.wants("effects") || options.wants("effects-slow") {
         let slow = SlowFlush::compile();
-        let cluster = Cluster::preloaded(&SETTINGS, Some(slow.path()));
+        let cluster = Cluster::preloaded(&SETTINGS, Some(&slow.path()));
         compare(&cluster, options, "the same, each flush 2 ms longer");
     }
 }
