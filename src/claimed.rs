@@ -52,6 +52,8 @@ struct Told {
     ends: Vec<Option<Disposition>>,
     /// What is to be put into the outbox with the record of the message at a place.
     effects: Vec<(usize, Arrival)>,
+    /// Whether the run has ended: what comes later is not part of it.
+    has_ended: bool,
     /// What is to be done once the record is written.
     afterwards: Vec<Afterwards>,
 }
@@ -160,14 +162,21 @@ impl Claimed {
         effect: impl FnOnce(usize) -> Result<Arrival, Error>,
     ) -> Result<(), Error> {
         let mut told = self.told();
+        if told.has_ended {
+            return Err(Error::rejected("the run has ended"));
+        }
         let effect = effect(told.effects.len())?;
         told.effects.push((at, effect));
         Ok(())
     }
 
-    /// Takes the effects of the messages that are recorded; the others are dropped.
+    /// Ends the run, and takes the effects of the messages that are recorded; the others are
+    /// dropped.
     pub(crate) fn take_effects(&self, is_recorded: impl Fn(usize) -> bool) -> Vec<Arrival> {
-        let effects = std::mem::take(&mut self.told().effects);
+        let mut told = self.told();
+        told.has_ended = true;
+        let effects = std::mem::take(&mut told.effects);
+        drop(told);
         let recorded = effects.into_iter().filter(|(at, _)| is_recorded(*at));
         recorded.map(|(_, effect)| effect).collect()
     }

@@ -17,8 +17,9 @@ impl Claimed {
     /// back. An answer waits for the commit, so it does not stream. See
     /// [`PostgresTransaction`] for what not to do in it.
     ///
-    /// Costs one round trip to begin, and one more than usual to end; a connection while the
-    /// handler runs, of [so many](crate::store::PostgresOptions::transactions).
+    /// Costs one round trip to begin and one to end, which is not shared with the ends of other
+    /// runs, and a connection while the handler runs, of
+    /// [so many](crate::store::PostgresOptions::transactions).
     ///
     /// # Errors
     /// [Misconfigured](Error::is_misconfigured) if the layer's store is not in PostgreSQL;

@@ -42,6 +42,9 @@
 //! | 503 `unconfirmed` | the answer to the commit was lost and the store is not there to tell |
 //! | 500 `transaction-misused` | the handler said `COMMIT` or `ROLLBACK` itself, or kept the transaction when it returned |
 //!
+//! An answer over `max_response` is committed, and recorded without its body; it goes out after the
+//! commit.
+//!
 //! In an inbox the same holds for the end of a message: it is done in the transaction of its handler,
 //! or tried again.
 

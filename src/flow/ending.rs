@@ -62,14 +62,16 @@ impl Ending {
         let in_transaction = claimed.is_in_transaction();
         let is_record = |outcome: Outcome| matches!(outcome, Outcome::Record(_));
         let is_undone = in_transaction && !is_record(ended.outcome);
-        if is_undone && let Some(loan) = claimed.loan() {
-            loan.roll_back().await;
-        }
         let outcome = |at| match claimed.said(at) {
             Some(said) if !is_undone => self.ends.obey(said),
             Some(_) | None => ended.outcome,
         };
         let effects = claimed.take_effects(|at| is_record(outcome(at)));
+        let is_committing = in_transaction && !is_undone || !effects.is_empty();
+        if !is_committing && let Some(loan) = claimed.loan() {
+            // Also where it was not begun: nobody begins it any more.
+            loan.roll_back().await;
+        }
         let record = ended
             .record
             .unwrap_or_else(|| Arc::new(ack_record(&self.ack)));
@@ -92,9 +94,7 @@ impl Ending {
             claimed: claimed.clone(),
         };
         match claimed.loan() {
-            Some(loan) if in_transaction && !is_undone || !effects.is_empty() => {
-                commit(context, &**loan, &effects, settling).await
-            }
+            Some(loan) if is_committing => commit(context, &**loan, &effects, settling).await,
             Some(_) | None => settle_or_go_on(context, settling).await,
         }
     }

@@ -31,10 +31,8 @@ pub(crate) async fn end_in_transaction<Q: Queue, C: Channel>(
     let Some(loan) = claimed.loan() else {
         return (report, None);
     };
-    if !loan.is_begun() && effects.is_empty() {
-        return (report, None);
-    }
-    if !is_done {
+    if !is_done || !loan.is_begun() && effects.is_empty() {
+        // Also where it was not begun: nobody begins it any more.
         loan.roll_back().await;
         return (report, None);
     }

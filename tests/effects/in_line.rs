@@ -1,7 +1,7 @@
 //! A run in line: its writes, its effects and its record are one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -26,6 +26,7 @@ on_both! {
     an_answer_that_streams_waits_for_the_commit
     a_caller_that_leaves_changes_nothing
     what_comes_after_the_record_comes_once
+    a_run_that_has_ended_lends_nothing
 }
 
 /// How a run of the handler ends, after it has written.
@@ -268,4 +269,27 @@ async fn what_comes_after_the_record_comes_once(side: Side) {
         assert_eq!(layer.drain(Duration::from_secs(10)).await, 0);
         assert_eq!(after.load(Ordering::SeqCst), expected);
     }
+}
+
+/// A handler that keeps `Claimed` can do nothing with it later, whether it wrote or not.
+async fn a_run_that_has_ended_lends_nothing(side: Side) {
+    for writes in [false, true] {
+        let kept = Arc::new(Mutex::new(None));
+        let (tables, keeps) = (side.tables.clone(), Arc::clone(&kept));
+        let handler = move |claimed: Claimed| async move {
+            if writes {
+                tables.write(&claimed, "hello").await.unwrap();
+            }
+            *keeps.lock().unwrap() = Some(claimed);
+            StatusCode::CREATED
+        };
+        let app = Router::new()
+            .route("/messages", post(handler))
+            .layer(side.layer());
+        send(&app, if writes { "1" } else { "2" }).await;
+        let claimed = kept.lock().unwrap().take().unwrap();
+        assert!(side.tables.write(&claimed, "late").await.is_err());
+        assert!(claimed.enqueue("notify", "late").is_err());
+    }
+    assert_eq!((side.written().await, side.effects().await), ((1, 1), 0));
 }

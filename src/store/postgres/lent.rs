@@ -207,19 +207,35 @@ impl Lent {
     /// Takes the connection back from the handler, its transaction open: it is begun now if the
     /// handler did not.
     pub(super) async fn take_back(&self) -> Result<Held, Error> {
+        let slot = self.close().await?;
+        match slot {
+            Slot::Open(open) => open.into_held().ok_or_else(in_use),
+            Slot::Fresh => self.begin().await?.into_held().ok_or_else(in_use),
+            Slot::Ended => Err(Error::rejected("the run has ended")),
+        }
+    }
+
+    /// Takes the connection back if the handler began a transaction. Nobody begins one afterwards.
+    pub(super) async fn end(&self) -> Result<Option<Held>, Error> {
+        let slot = self.close().await?;
+        match slot {
+            Slot::Open(open) => open.into_held().map(Some).ok_or_else(in_use),
+            Slot::Fresh | Slot::Ended => Ok(None),
+        }
+    }
+
+    async fn close(&self) -> Result<Slot, Error> {
         // Sooner than the whole is over, so that the reason is told.
         let slot = timeout(self.lending.limit / 2, self.slot.lock()).await;
         let mut slot = slot.map_err(|_| {
             Error::misconfigured("the handler returned and still holds the run's transaction")
         })?;
-        let open = match std::mem::replace(&mut *slot, Slot::Ended) {
-            Slot::Open(open) => open,
-            Slot::Fresh => self.begin().await?,
-            Slot::Ended => return Err(Error::rejected("the run has ended")),
-        };
-        open.into_held()
-            .ok_or_else(|| Error::rejected("the run's transaction is in use"))
+        Ok(std::mem::replace(&mut *slot, Slot::Ended))
     }
+}
+
+fn in_use() -> Error {
+    Error::rejected("the run's transaction is in use")
 }
 
 pub(super) fn no_connection() -> Error {

@@ -203,11 +203,9 @@ impl Loan for PostgresLoan {
 
     fn roll_back(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            if !self.is_begun() {
-                return;
-            }
-            match self.0.take_back().await {
-                Ok(held) => roll_back(held).await,
+            match self.0.end().await {
+                Ok(Some(held)) => roll_back(held).await,
+                Ok(None) => {}
                 // When whoever holds it lets go, the connection is closed.
                 Err(error) => tracing::warn!(%error, "a transaction could not be rolled back"),
             }
