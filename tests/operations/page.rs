@@ -34,6 +34,8 @@ fn each_block_of_the_page_is_run_by_a_test() {
     let known = [
         "### PostgreSQL",
         "### SQLite",
+        "PostgreSQL, what waits longest:",
+        "SQLite, all that is not done:",
         "PostgreSQL:",
         "SQLite, as one transaction:",
         "## Sizing",

@@ -1,7 +1,7 @@
 //! On a real PostgreSQL.
 
 use tokio_postgres::{Client, SimpleQueryMessage};
-use tower_idempotency::store::{PostgresOptions, PostgresStore};
+use tower_idempotency::store::{PostgresOptions, PostgresStore, Queue};
 
 use crate::database::{self, Schema};
 use crate::page::sql_behind;
@@ -65,6 +65,16 @@ async fn a_key_is_found_by_its_digits_and_its_parts_in_line_and_in_the_inbox() {
     assert_eq!((waiting.len(), dead.len()), (1, 1));
     assert!(dead[0].contains(&Some("answered 500".to_owned())));
     assert_eq!(redriven[0][0].as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn effects_that_wait_are_found() {
+    let (store, client, _schema) = fresh().await;
+    fill_inbox(&store.outbox().unwrap()).await;
+    let sql = sql_behind("PostgreSQL, what waits longest:");
+    let waiting = rows(&client, sql[0]).await;
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0][1].as_deref(), Some("wamid.A"));
 }
 
 #[tokio::test]

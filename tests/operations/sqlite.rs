@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tempfile::TempDir;
-use tower_idempotency::store::SqliteStore;
+use tower_idempotency::store::{Queue, SqliteStore};
 
 use crate::page::sql_behind;
 use crate::sample::{begin, fill_inbox, freed};
@@ -41,6 +41,19 @@ async fn a_key_is_found_by_its_digits_and_its_parts_in_line_and_in_the_inbox() {
         (&text("wamid.A"), &Value::Integer(0))
     );
     assert_eq!(in_inbox[0][0], text("waiting"));
+}
+
+#[tokio::test]
+async fn effects_that_wait_are_found() {
+    let (store, shell, _folder) = fresh();
+    fill_inbox(&store.outbox().unwrap()).await;
+    let sql = sql_behind("SQLite, all that is not done:");
+    let open = rows(&shell, sql[0]);
+    assert_eq!(open.len(), 2);
+    assert!(
+        open.iter()
+            .any(|row| row[1] == Value::Text("wamid.A".to_owned()))
+    );
 }
 
 #[tokio::test]
