@@ -19,8 +19,8 @@ use crate::store::queue::turn::{Onward, Report};
 /// before that, it is rolled back.
 ///
 /// An implementer owes, beside what each method says:
-/// * **the end of the run comes last**, by key and token, or by turn, and not exactly its rows
-///   changed means that all is rolled back;
+/// * **the end of the run comes behind all that the handler wrote**, by key and token, or by turn,
+///   and not exactly its rows changed means that all is rolled back;
 /// * **no connection goes back to its pool with a transaction open**, however the run ends;
 /// * a handler that ended the transaction by itself is found out, and nothing is recorded then.
 pub trait Loan: Any + Debug + Send + Sync {

@@ -168,7 +168,7 @@ async fn handle(
         chat.write_apart(&key).await?;
         chat.notify_apart(&key).await?;
         // So that whoever is killed or paused has some that are written and not recorded.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(150)).await;
     } else {
         chat.write(claimed, &key).await?;
         claimed.enqueue("notify", key.clone())?;

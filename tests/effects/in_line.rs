@@ -142,6 +142,7 @@ async fn a_run_that_lost_its_lease_is_rolled_back_whole(side: Side) {
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
     assert!(got.body.contains("superseded"), "{got:?}");
     assert_eq!((side.written().await, side.effects().await), ((0, 0), 0));
+    assert_eq!(side.tables.open_transactions().await, 0);
     let counts = layer.counts();
     assert_eq!(
         (counts.superseded, counts.recorded, counts.released),

@@ -9,11 +9,11 @@ use axum::routing::post;
 use tokio::time::sleep;
 use tower_idempotency::channel::{IdempotencyKey, Scope};
 use tower_idempotency::store::{
-    MemoryStore, PostgresOptions, PostgresStore, PostgresTransaction, SqliteOptions,
+    MemoryStore, PostgresOptions, PostgresStore, PostgresTransaction, Queue, SqliteOptions,
 };
 use tower_idempotency::{Claimed, IdempotencyLayer};
 
-use crate::database::{Schema, client, url};
+use crate::database::{Schema, url};
 use crate::side::{Got, Runs, Side, Tables, make_in, send};
 
 /// An application on PostgreSQL whose handler does what it should not.
@@ -43,6 +43,7 @@ async fn wrong(sql: &'static [&'static str], keeps: bool) -> Wrong {
     let (writes, keep) = (tables.clone(), Arc::clone(&kept));
     let handler = move |claimed: Claimed| async move {
         writes.write(&claimed, "hello").await.unwrap();
+        claimed.enqueue("notify", "ann").unwrap();
         let transaction = claimed.transaction().await.unwrap();
         for sql in sql {
             // What comes of it is swallowed.
@@ -70,18 +71,17 @@ impl Wrong {
         send(&self.app, "1").await
     }
 
+    async fn effects(&self) -> u64 {
+        let outbox = self.store.outbox().unwrap();
+        outbox.backlog().await.unwrap().waiting
+    }
+
     /// The pool hands out no connection with a transaction open, and there is a place for the next.
     async fn is_as_before(&self) {
         for _ in 0..8 {
             self.store.migrate().await.unwrap();
         }
-        let open = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' \
-                    AND query LIKE '%' || $1 || '%'";
-        let Tables::Postgres(schema) = &self.tables else {
-            panic!("it is on PostgreSQL");
-        };
-        let row = client(&url()).await.query_one(open, &[schema]).await;
-        assert_eq!(row.unwrap().get::<_, i64>(0), 0);
+        assert_eq!(self.tables.open_transactions().await, 0);
     }
 }
 
@@ -104,6 +104,7 @@ async fn an_error_behind_a_savepoint_is_the_handlers_own_affair() {
     assert_eq!(wrong.send().await.status, StatusCode::CREATED);
     assert!(wrong.send().await.is_replay);
     assert_eq!(wrong.tables.written().await, (1, 1));
+    assert_eq!(wrong.effects().await, 1);
     wrong.is_as_before().await;
 }
 
@@ -146,6 +147,7 @@ async fn a_handler_that_ends_the_transaction_by_itself_is_found_out() {
             let is_own = sql.iter().any(|sql| sql.starts_with("COMMIT"));
             let own = run * i64::from(is_own);
             assert_eq!(wrong.tables.written().await, (own, own), "{sql:?}");
+            assert_eq!(wrong.effects().await, 0, "{sql:?}");
         }
         wrong.is_as_before().await;
     }

@@ -147,6 +147,17 @@ impl Tables {
         }
     }
 
+    /// How many connections to these tables lie idle with a transaction open.
+    pub(crate) async fn open_transactions(&self) -> i64 {
+        let Self::Postgres(schema) = self else {
+            return 0;
+        };
+        let open = "SELECT count(*) FROM pg_stat_activity \
+                    WHERE state LIKE 'idle in transaction%' AND query LIKE '%' || $1 || '%'";
+        let row = client(&url()).await.query_one(open, &[schema]).await;
+        row.unwrap().get(0)
+    }
+
     pub(crate) async fn written(&self) -> (i64, i64) {
         let sql = "SELECT (SELECT count(*) FROM {s}messages), (SELECT unread FROM {s}counter)";
         match self {

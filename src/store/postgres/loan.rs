@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::ClientWrapper;
-use futures_util::future::{BoxFuture, join3};
+use futures_util::future::{BoxFuture, join};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 
 use crate::error::Error;
 use crate::store::lease::{Settlement, Token};
 use crate::store::loan::{Committed, Loan};
+use crate::store::postgres::database::{Database, Parameters};
 use crate::store::postgres::fault::{Fault, is_certain};
 use crate::store::postgres::held::Held;
 use crate::store::postgres::inbox::accept::{self, AcceptCall};
 use crate::store::postgres::inbox::report;
 use crate::store::postgres::lent::{Lending, Lent, PostgresTransaction, no_connection};
 use crate::store::postgres::settle::{self, SettleCall};
+use crate::store::postgres::table::Statement;
 use crate::store::queue::arrival::Arrival;
 use crate::store::queue::turn::{Onward, Report};
 
@@ -58,8 +60,11 @@ impl PostgresLoan {
         verdict
     }
 
-    /// The last statements, sent together: an error of one fails all that come after it, and
-    /// `COMMIT` rolls back then.
+    /// The record, then the effects, then `COMMIT`, which rolls back if one of them failed.
+    ///
+    /// The record fails where this is not the transaction that was lent. Outside of one, what comes
+    /// behind it would be in force all the same: so effects are sent only once it did not, and what
+    /// can go together with `COMMIT` does.
     async fn conclude(
         &self,
         client: &ClientWrapper,
@@ -68,34 +73,28 @@ impl PostgresLoan {
     ) -> Result<Committed<()>, Error> {
         let (database, outbox) = (&self.0.lending.database, &self.0.lending.outbox);
         let run = self.0.run.number().to_string();
-        let arrivals = [AcceptCall::of(effects)];
-        let (arrivals, records) = (accept::Columns::of(&arrivals), settle::conclusion(call));
-        let accept = &outbox.statements.accept;
+        let records = settle::conclusion(call);
         let conclude = records.statement(&database.statements);
-        // What is not prepared yet would be sent behind what comes after it.
-        let prepared = async {
-            if !effects.is_empty() {
-                outbox.prepare(client, accept).await?;
-            }
-            database.prepare(client, conclude).await
-        };
-        if let Err(error) = prepared.await {
-            return judge(error);
-        }
-        let enqueued = async {
-            if !effects.is_empty() {
-                let parameters = arrivals.parameters();
-                outbox.send(client, accept, &parameters).await?;
-            }
-            Ok(())
-        };
         let parameters = records.with_run(&run);
-        let concluded = database.send(client, conclude, &parameters);
-        let answers = join3(enqueued, concluded, client.batch_execute("COMMIT")).await;
-        match answers {
-            (Ok(()), Ok(_), Ok(())) => Ok(Committed::Applied(())),
-            // The first error is the cause of those behind it.
-            (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => judge(error),
+        let commit = client.batch_execute("COMMIT");
+        let ended = if effects.is_empty() {
+            together(database, client, (conclude, &parameters), commit).await
+        } else {
+            let arrivals = [AcceptCall::of(effects)];
+            let arrivals = accept::Columns::of(&arrivals);
+            let accept = (&outbox.statements.accept, &arrivals.parameters()[..]);
+            match database.send(client, conclude, &parameters).await {
+                Ok(_) => together(outbox, client, accept, commit).await,
+                Err(error) => {
+                    // Rolls back, and leaves the connection as it was; the error says why.
+                    drop(commit.await);
+                    Err(error)
+                }
+            }
+        };
+        match ended {
+            Ok(()) => Ok(Committed::Applied(())),
+            Err(error) => judge(error),
         }
     }
 
@@ -211,6 +210,20 @@ impl Loan for PostgresLoan {
             }
         })
     }
+}
+
+/// Sends a statement and `COMMIT` in one go. Of two errors the first is the cause.
+async fn together(
+    database: &Database,
+    client: &ClientWrapper,
+    (statement, parameters): (&Statement, &Parameters<'_>),
+    commit: impl Future<Output = Result<(), tokio_postgres::Error>>,
+) -> Result<(), tokio_postgres::Error> {
+    // What is not prepared yet would be sent behind the commit.
+    database.prepare(client, statement).await?;
+    let sent = database.send(client, statement, parameters);
+    let (sent, committed) = join(sent, commit).await;
+    sent.and(committed)
 }
 
 /// What an error says about the transaction. If the server says that it failed, nothing was
