@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::delivery::Delivery;
 use crate::error::Error;
-use crate::key::Key;
+use crate::key::{Digits, Key};
 use crate::policy::Disposition;
 use crate::store::lease::{Lease, Token};
 use crate::store::loan::Loan;
@@ -248,14 +248,7 @@ impl Message {
         let mut hash = Sha256::new();
         hash.update(self.key().digest());
         hash.update(step);
-        let mut text = String::with_capacity(64);
-        for byte in hash.finalize() {
-            text.extend(
-                [byte >> 4, byte & 15]
-                    .map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default()),
-            );
-        }
-        text
+        Digits(&hash.finalize()).to_string()
     }
 }
 

@@ -6,7 +6,7 @@ use tracing::Span;
 
 use crate::watch::emit::count;
 use crate::watch::field;
-use crate::watch::metric::{DETACHED, REQUESTS, UNCONFIRMED};
+use crate::watch::metric::{DETACHED, REQUESTS, ROLLED_BACK, UNCONFIRMED};
 
 /// One count for each thing that the layer does.
 #[derive(Debug, Default)]
@@ -180,6 +180,12 @@ impl Counters {
         self.unconfirmed.one();
         count(UNCONFIRMED, [], 1);
         tracing::warn!("the end of a run is not confirmed; it is tried again");
+    }
+
+    /// A transaction is not in force, or not known to be.
+    pub(crate) fn roll_back(&self) {
+        self.rolled_back.one();
+        count(ROLLED_BACK, [], 1);
     }
 
     /// What an inbox counts by message has no counter here.

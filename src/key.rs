@@ -116,11 +116,18 @@ fn push_escaped(text: &mut String, part: &str) {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({}:", self.channel())?;
-        for byte in self.digest().iter().take(4) {
-            write!(f, "{byte:02x}")?;
-        }
-        f.write_str(")")
+        let digest = self.digest();
+        let (begin, _) = digest.split_at(4);
+        write!(f, "Key({}:{})", self.channel(), Digits(begin))
+    }
+}
+
+/// Bytes as people read them: two hexadecimal digits each.
+pub(crate) struct Digits<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Digits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -61,6 +61,13 @@ impl Keep {
     pub const CONVERSATION: Self = Self::Conversation {
         idle: Duration::from_hours(7 * 24),
     };
+
+    /// How long a row is kept at least.
+    pub(crate) const fn at_least(self) -> Duration {
+        match self {
+            Self::For(time) | Self::Conversation { idle: time } => time,
+        }
+    }
 }
 
 impl Record {

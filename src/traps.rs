@@ -1,10 +1,7 @@
 //! What a combination of options makes go wrong, found before it does.
 
-use std::time::Duration;
-
 use crate::channel::contract::Terms;
 use crate::policy::Options;
-use crate::record::Keep;
 
 /// Something that will go wrong, or may.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +20,7 @@ pub(crate) fn traps(options: &Options, all: &[&Terms]) -> Vec<Trap> {
             continue;
         };
         let channel = &terms.channel;
-        let kept = shortest(options.keep(terms));
+        let kept = options.keep(terms).at_least();
         if kept < horizon {
             found.push(Trap::Certain(format!(
                 "the channel `{channel}` repeats its messages for {horizon:?}, and their keys are \
@@ -60,16 +57,12 @@ fn say_possible(what: &str) {
     tracing::warn!("check the options: {what}");
 }
 
-/// How long a row is kept at least.
-fn shortest(keep: Keep) -> Duration {
-    match keep {
-        Keep::For(time) | Keep::Conversation { idle: time } => time,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::record::Keep;
 
     fn terms(horizon: u64) -> Terms {
         let mut terms = Terms::webhook("hook");

@@ -73,7 +73,7 @@ impl Claimed {
     /// confirmed the record, and for this run only, so never for a replay, a repeat, a failure or
     /// a run that lost its lease. A process that dies in between never runs it, and nothing does
     /// later: what must happen belongs into the outbox. The caller does not wait for it;
-    /// [`drain`](crate::IdempotencyLayer::drain) does.
+    /// [`drain`](crate::IdempotencyLayer::drain) does. At the end of an inbox's worker nobody does.
     ///
     /// ```
     /// # use tower_idempotency::Claimed;

@@ -14,7 +14,7 @@ use crate::store::loan::{Committed, Loan};
 use crate::store::queue::arrival::Arrival;
 use crate::store::watched::timed;
 use crate::watch::emit::count;
-use crate::watch::metric::{ENDS, ROLLED_BACK};
+use crate::watch::metric::ENDS;
 
 /// Commits what the handler wrote, its effects and the records; messages that it gave back follow.
 ///
@@ -47,10 +47,7 @@ pub(crate) async fn commit<S: Store, C: Channel>(
         }
         // Counted as its messages are given back.
         Confirmed::Superseded(_) => {}
-        Confirmed::Unconfirmed | Confirmed::RolledBack(_) => {
-            context.counters.rolled_back.one();
-            count(ROLLED_BACK, [], 1);
-        }
+        Confirmed::Unconfirmed | Confirmed::RolledBack(_) => context.counters.roll_back(),
     }
     if confirmed != Confirmed::Applied {
         // By their tokens: a row that another run has, or that is done, is not touched.

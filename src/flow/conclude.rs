@@ -44,13 +44,7 @@ where
         asked,
         others: granted.open,
     };
-    let ending = Ending {
-        leases: granted.leases.into_iter().map(|(_, lease)| lease).collect(),
-        claimed,
-        ends: asked.ends,
-        ack: asked.terms.ack.clone(),
-        mine: granted.mine,
-    };
+    let ending = Ending::of(granted, claimed, asked);
     let unknown = Ended::without_record(asked.ends.unknown());
     match produced {
         Produced::Answer {

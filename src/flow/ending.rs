@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::channel::contract::{Ack, Channel};
 use crate::claimed::Claimed;
 use crate::flow::commit::commit;
-use crate::flow::context::Context;
+use crate::flow::context::{Asked, Context};
+use crate::flow::granted::Granted;
 use crate::flow::recording::ack_record;
 use crate::flow::settling::{Confirmed, Settling, park, settle_or_go_on};
 use crate::outcome::Ends;
@@ -43,6 +44,17 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
+    pub(crate) fn of(granted: Granted, claimed: Claimed, asked: &Asked<'_>) -> Self {
+        let leases = granted.leases.into_iter();
+        Self {
+            leases: leases.map(|(_, lease)| lease).collect(),
+            claimed,
+            ends: asked.ends,
+            ack: asked.terms.ack.clone(),
+            mine: granted.mine,
+        }
+    }
+
     pub(crate) fn holds(&self) -> Vec<Hold> {
         self.leases.iter().map(Lease::hold).collect()
     }

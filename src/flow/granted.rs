@@ -61,8 +61,8 @@ impl Granted {
     }
 
     /// While one of the messages is not this run's and not done, or the handler gave one back, the
-    /// answer will be no success; and while the handler's writes are not committed, it may be none. So its head
-    /// cannot go out before the end.
+    /// answer will be no success; and while the handler's writes are not committed, it may be none.
+    /// So its head cannot go out before the end.
     pub(crate) fn head(&self, claimed: &Claimed) -> Head {
         if self.open.is_some() || claimed.gives_some_back() || claimed.is_in_transaction() {
             Head::WaitsForTheEnd

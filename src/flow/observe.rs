@@ -168,14 +168,9 @@ async fn run<S: Store, C: Channel>(
     let ended = ended((context, asked), answered);
     let ended = keeping(context, || granted.holds(), ended).await;
     let claimed = granted.claimed(None, deliveries);
-    let ending = Ending {
-        leases: granted.leases.into_iter().map(|(_, lease)| lease).collect(),
-        claimed,
-        ends: asked.ends,
-        ack: asked.terms.ack.clone(),
-        mine: granted.mine,
-    };
-    ending.settle(context, ended).await;
+    Ending::of(granted, claimed, asked)
+        .settle(context, ended)
+        .await;
 }
 
 /// How the handler's run ends. An error, a panic, a broken answer and a caller that left are no

@@ -192,12 +192,6 @@ pub(crate) fn keep(plan: &Plan, terms: &Terms) -> Keep {
     })
 }
 
-fn kept_at_least(keep: Keep) -> Duration {
-    match keep {
-        Keep::For(time) | Keep::Conversation { idle: time } => time,
-    }
-}
-
 /// Whether an inbox can be made of these at all.
 pub(crate) fn check(plan: &Plan, all: &[&Terms], is_durable: bool) -> Result<(), Error> {
     if !is_durable && plan.loss == Loss::Refused {
@@ -217,7 +211,7 @@ pub(crate) fn check(plan: &Plan, all: &[&Terms], is_durable: bool) -> Result<(),
             terms.channel
         )));
     }
-    let outlives = |terms: &&&Terms| terms.horizon > Some(kept_at_least(keep(plan, terms)));
+    let outlives = |terms: &&&Terms| terms.horizon > Some(keep(plan, terms).at_least());
     let longer = all.iter().find(outlives);
     if let Some(terms) = longer {
         return Err(Error::misconfigured(format!(

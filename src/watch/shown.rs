@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::key::Key;
+use crate::key::{Digits, Key};
 
 /// Whether traces tell keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,10 +27,9 @@ impl fmt::Display for Shown<'_> {
         let Self(key, keys) = self;
         match keys {
             KeysInLogs::Hashed => {
-                for byte in key.digest().iter().take(16) {
-                    write!(f, "{byte:02x}")?;
-                }
-                Ok(())
+                let digest = key.digest();
+                let (half, _) = digest.split_at(16);
+                Digits(half).fmt(f)
             }
             KeysInLogs::Plain => write!(f, "{}/{}/{}", key.channel(), key.scope(), key.id()),
         }

@@ -85,13 +85,17 @@ impl Wrong {
     }
 }
 
+fn is_rolled_back(got: &Got) {
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
+    assert!(got.body.contains("rolled-back"), "{got:?}");
+}
+
 #[tokio::test]
 async fn a_swallowed_error_commits_nothing_and_is_no_success() {
     let wrong = wrong(&["SELECT 1 / 0"], false).await;
     for _ in 0..2 {
         let got = wrong.send().await;
-        assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
-        assert!(got.body.contains("rolled-back"), "{got:?}");
+        is_rolled_back(&got);
     }
     assert_eq!(wrong.tables.written().await, (0, 0));
     wrong.is_as_before().await;
@@ -119,8 +123,7 @@ async fn a_constraint_that_fails_at_the_commit_is_no_success() {
     )
     .await;
     let got = wrong.send().await;
-    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
-    assert!(got.body.contains("rolled-back"), "{got:?}");
+    is_rolled_back(&got);
     assert_eq!(wrong.tables.written().await, (0, 0));
     wrong.is_as_before().await;
 }
@@ -279,8 +282,7 @@ async fn on_sqlite_a_run_that_lies_idle_is_rolled_back_and_holds_up_nobody() {
     let side = Side::sqlite_with(&options).await;
     let app = wrong_on_sqlite(&side, "SELECT 1", Duration::from_millis(300));
     let got = send(&app, "1").await;
-    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
-    assert!(got.body.contains("rolled-back"), "{got:?}");
+    is_rolled_back(&got);
     assert_eq!(side.written().await, (0, 0));
 }
 

@@ -13,8 +13,10 @@ use tower::ServiceExt;
 use tower_idempotency::channel::JsonPath;
 use tower_idempotency::effects::{Effect, Outbox};
 use tower_idempotency::inbox::{Failure, Received};
-use tower_idempotency::store::{BoxStore, MemoryStore, Queue, Store};
-use tower_idempotency::{BoxError, Claimed, Conversation, IdempotencyLayer};
+use tower_idempotency::store::{
+    Accepted, Arrival, BoxStore, Ended, MemoryStore, Queue, Report, Store, Then, TurnHold,
+};
+use tower_idempotency::{BoxError, Claimed, Conversation, IdempotencyLayer, Keep, Key};
 
 use crate::side::{Side, on_both, send};
 
@@ -25,6 +27,7 @@ on_both! {
     a_service_can_handle_effects
     an_effect_has_effects_of_its_own
     effects_of_a_forgotten_conversation_go
+    done_effects_go_when_their_time_has_ended
 }
 
 /// An application with one route, whose messages stand in conversations and have two effects each.
@@ -203,6 +206,43 @@ async fn effects_of_a_forgotten_conversation_go(side: Side) {
             .iter()
             .all(|waiting| !waiting.raw.windows(3).any(|part| part == b"a-1"))
     );
+}
+
+async fn done_effects_go_when_their_time_has_ended(side: Side) {
+    let outbox = side.store.outbox().unwrap();
+    let keep = Keep::For(Duration::from_millis(1));
+    let arrival = Arrival::new(Key::new("effects", "notify", &["1"]), keep, "raw".into())
+        .conversation(Conversation::new("hook", "", "a"));
+    let line = arrival.line();
+    let accepted = outbox.accept(std::slice::from_ref(&arrival), Some(Duration::from_mins(1)));
+    let accepted = accepted.await.unwrap();
+    let [
+        Accepted::New {
+            place,
+            turn: Some(turn),
+        },
+    ] = accepted[..]
+    else {
+        panic!("{accepted:?}");
+    };
+    let report = Report::new(
+        TurnHold::new(line, turn),
+        place,
+        Ended::Done,
+        Then::GiveBack,
+    );
+    outbox.report(&[report]).await.unwrap();
+    let mut swept = 0;
+    for _ in 0..500 {
+        swept += outbox.sweep(10).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        if swept > 0 {
+            break;
+        }
+    }
+    assert_eq!(swept, 1);
+    let again = outbox.accept(&[arrival], None).await.unwrap();
+    assert!(matches!(again[..], [Accepted::New { .. }]), "{again:?}");
 }
 
 #[tokio::test]

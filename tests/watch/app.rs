@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 use tower_idempotency::channel::{Channel, Concern, Reason, Refusal, Terms};
 use tower_idempotency::store::Store;
-use tower_idempotency::{BodyForm, Delivery, IdempotencyLayer, Key, RequestBody};
+use tower_idempotency::{BodyForm, Claimed, Delivery, IdempotencyLayer, Key, RequestBody};
 
 /// The header `id` names the message, which was sent an hour ago; `bad` is no id.
 pub(crate) struct Notes(pub(crate) Terms);
@@ -47,7 +47,7 @@ pub(crate) fn key(id: &str) -> Key {
 }
 
 /// Posts a message. The body tells the handler what to do: `slow` takes 100 s, `wait` 2 s, `fail`
-/// fails.
+/// fails; `effect` has one.
 pub(crate) async fn post<S: Store>(
     layer: &IdempotencyLayer<S, Notes>,
     id: &str,
@@ -68,7 +68,11 @@ pub(crate) async fn post<S: Store>(
 async fn handle(
     request: Request<RequestBody<Full<Bytes>>>,
 ) -> Result<Response<Full<Bytes>>, BoxError> {
+    let claimed = request.extensions().get::<Claimed>().cloned();
     let body = request.into_body().collect().await?.to_bytes();
+    if let (b"effect", Some(claimed)) = (&body[..], claimed) {
+        claimed.enqueue("notify", "ann")?;
+    }
     tracing::info!("is handled");
     let (status, pause) = match &body[..] {
         b"slow" => (200, 100),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tower_idempotency::store::{Claim, Lease, MemoryStore, Nonce, Store, Token, Verdict, Wanted};
 use tower_idempotency::watch::metric::{
-    DETACHED, ENDS, RENEWALS, REPEAT_AGE_SECONDS, REQUESTS, STORE_SECONDS, TAKEOVERS, UNCONFIRMED,
-    WAIT_SECONDS,
+    DETACHED, ENDS, RENEWALS, REPEAT_AGE_SECONDS, REQUESTS, ROLLED_BACK, STORE_SECONDS, TAKEOVERS,
+    UNCONFIRMED, WAIT_SECONDS,
 };
 use tower_idempotency::{IdempotencyLayer, OnStoreFailure, OnUnknown};
 
@@ -206,4 +206,19 @@ fn an_end_that_is_not_confirmed_is_counted() {
     });
     assert_eq!(seen.counted(UNCONFIRMED, &[]), 1);
     assert_eq!(seen.counted(ENDS, &["notes", "recorded"]), 1);
+}
+
+#[test]
+fn a_transaction_is_timed_and_one_that_came_to_nothing_is_counted() {
+    let seen = on_moody(|store, layer| async move {
+        store.is(Mood::CommitsNothing);
+        assert_eq!(post(&layer, "a", "effect").await.0, 503);
+        store.is(Mood::Well);
+        assert_eq!(post(&layer, "a", "effect").await.0, 200);
+        let counts = layer.counts();
+        assert_eq!((counts.rolled_back, counts.recorded), (1, 1));
+    });
+    assert_eq!(seen.counted(ROLLED_BACK, &[]), 1);
+    assert_eq!(seen.counted(ENDS, &["notes", "recorded"]), 1);
+    assert_eq!(seen.measured(STORE_SECONDS, &["commit", "ok"]).len(), 2);
 }

@@ -1,11 +1,14 @@
 //! A store in memory that fails as it is told.
 
+use std::fmt;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tower_idempotency::store::{
-    Claim, Hold, MemoryStore, Settled, Settlement, Sight, Standing, Store, Verdict,
+    Arrival, Claim, Committed, Hold, Loan, MemoryStore, Onward, Report, Settled, Settlement, Sight,
+    Standing, Store, Token, Verdict,
 };
 use tower_idempotency::{Conversation, Error, Key};
 
@@ -20,6 +23,8 @@ pub(crate) enum Mood {
     Hangs,
     /// No run can be ended.
     SettlesNothing,
+    /// Transactions that are lent come to nothing.
+    CommitsNothing,
 }
 
 /// A store in memory that fails as it is told.
@@ -44,7 +49,7 @@ impl Moody {
             Mood::Fails => Err(Error::unavailable("told to fail")),
             Mood::SettlesNothing if !may_settle => Err(Error::unavailable("told not to settle")),
             Mood::Hangs => pending().await,
-            Mood::Well | Mood::SettlesNothing => call.await,
+            Mood::Well | Mood::SettlesNothing | Mood::CommitsNothing => call.await,
         }
     }
 }
@@ -76,5 +81,51 @@ impl Store for Moody {
 
     async fn sweep(&self, limit: usize) -> Result<u64, Error> {
         self.inner.sweep(limit).await
+    }
+
+    fn loan(&self, _run: Token) -> Option<Arc<dyn Loan>> {
+        Some(Arc::new(Lent(self.clone())))
+    }
+}
+
+/// A transaction of which nothing but its end is of interest.
+struct Lent(Moody);
+
+impl Loan for Lent {
+    fn is_begun(&self) -> bool {
+        false
+    }
+
+    fn record<'a>(
+        &'a self,
+        _effects: &'a [Arrival],
+        settlements: &'a [Settlement],
+    ) -> BoxFuture<'a, Result<Committed<()>, Error>> {
+        Box::pin(async {
+            if *self.0.mood.lock().unwrap() == Mood::CommitsNothing {
+                let why = Error::unavailable("told not to commit");
+                return Ok(Committed::RolledBack(why));
+            }
+            self.0.inner.settle(settlements).await?;
+            Ok(Committed::Applied(()))
+        })
+    }
+
+    fn report<'a>(
+        &'a self,
+        _effects: &'a [Arrival],
+        _report: &'a Report,
+    ) -> BoxFuture<'a, Result<Committed<Onward>, Error>> {
+        unreachable!("the store has no inbox")
+    }
+
+    fn roll_back(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lent").finish_non_exhaustive()
     }
 }

@@ -120,10 +120,7 @@ impl PostgresLoan {
             return Ok(Committed::Superseded);
         }
         if let Err(error) = client.batch_execute("COMMIT").await {
-            return match judge(error)? {
-                Committed::RolledBack(error) => Ok(Committed::RolledBack(error)),
-                Committed::Applied(()) | Committed::Superseded => Ok(Committed::Superseded),
-            };
+            return judge(error);
         }
         held.give_back();
         self.0.lending.tidy.note(1);
@@ -228,7 +225,7 @@ async fn together(
 
 /// What an error says about the transaction. If the server says that it failed, nothing was
 /// committed.
-fn judge(error: tokio_postgres::Error) -> Result<Committed<()>, Error> {
+fn judge<T>(error: tokio_postgres::Error) -> Result<Committed<T>, Error> {
     match error.code().map(SqlState::code) {
         Some(SUPERSEDED) => Ok(Committed::Superseded),
         Some(ENDED) => Ok(Committed::RolledBack(ended_by_handler())),

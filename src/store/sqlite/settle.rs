@@ -136,9 +136,7 @@ impl Ended {
 }
 
 /// How long the tombstone of a released run is kept: a release names no retention of its own.
-const TOMBSTONE_IDLE: Duration = match Keep::CONVERSATION {
-    Keep::For(time) | Keep::Conversation { idle: time } => time,
-};
+const TOMBSTONE_IDLE: Duration = Keep::CONVERSATION.at_least();
 
 const RECORD: &str = "
 UPDATE idempotency_claims

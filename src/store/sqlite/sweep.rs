@@ -11,6 +11,7 @@ use crate::store::sqlite::conversation;
 use crate::store::sqlite::fault;
 use crate::store::sqlite::job::{Abandoned, Work};
 use crate::store::sqlite::kept;
+use crate::store::sqlite::tables::Tables;
 
 /// What one step of sweeping did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,10 @@ pub(super) fn step(batch: &Batch<'_>, limit: u64, longest: Duration) -> Result<S
         return Ok(Swept { removed, ..keys });
     }
     let left = longest.saturating_sub(began.elapsed());
-    let effects = step_of(&OUTBOX, batch, limit - removed, left)?;
+    let before = batch.turn_to(Tables::Outbox);
+    let effects = step_of(&INBOX, batch, limit - removed, left);
+    batch.turn_to(before);
+    let effects = effects?;
     Ok(Swept {
         removed: removed + effects.removed,
         ..effects
@@ -192,17 +196,6 @@ ORDER BY expires_at LIMIT ?2",
 UPDATE idempotency_inbox_keys SET expires_at = ?2 WHERE number = ?1",
     remove: "
 DELETE FROM idempotency_inbox_keys WHERE number = ?1",
-};
-
-const OUTBOX: Ending = Ending {
-    due: "
-SELECT number, conversation, idle FROM idempotency_effects_keys
-WHERE expires_at <= ?1 AND stage = 'done'
-ORDER BY expires_at LIMIT ?2",
-    put_off: "
-UPDATE idempotency_effects_keys SET expires_at = ?2 WHERE number = ?1",
-    remove: "
-DELETE FROM idempotency_effects_keys WHERE number = ?1",
 };
 
 const IS_DUE: &str = "
