@@ -36,6 +36,8 @@ mod message;
 #[path = "../stores/options.rs"]
 mod options;
 mod processes;
+#[path = "../support/seasoned.rs"]
+mod seasoned;
 mod server;
 mod sheet;
 #[path = "../stores/table.rs"]

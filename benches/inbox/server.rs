@@ -5,15 +5,7 @@ use tower_idempotency::store::PostgresStore;
 
 use crate::cluster::Cluster;
 use crate::jobs;
-
-/// No checkpoint falls into a run; everything else as it comes, flushes included.
-const SETTINGS: [&str; 5] = [
-    "shared_buffers = '1GB'",
-    "max_wal_size = '16GB'",
-    "checkpoint_timeout = '1h'",
-    "max_connections = 200",
-    "wal_sync_method = fdatasync",
-];
+use crate::seasoned;
 
 pub(crate) struct Server {
     pub(crate) cluster: Cluster,
@@ -22,7 +14,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let cluster = Cluster::start(&SETTINGS);
+        let cluster = seasoned::start(None).await;
         let store = PostgresStore::connect(&cluster.url()).await.unwrap();
         store.migrate().await.unwrap();
         let client = connect(&cluster.url()).await;

@@ -1,6 +1,7 @@
 //! A chat handler that writes two rows: in the transaction of its run, and in one of its own.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,11 @@ use tower_idempotency::channel::{IdempotencyKey, Scope};
 use tower_idempotency::store::{PostgresOptions, PostgresStore};
 use tower_idempotency::{Claimed, IdempotencyLayer, RequestBody};
 
-use crate::cluster::Cluster;
 use crate::flush::SlowFlush;
 use crate::load::{self, Shown};
 use crate::message;
 use crate::options::Options;
-use crate::postgres::{IN_FLIGHT, SETTINGS};
+use crate::seasoned;
 use crate::table::Runs;
 
 /// The counters lie apart, so that handlers do not wait for one another.
@@ -36,26 +36,29 @@ const CONNECTIONS: usize = 32;
 
 pub(crate) fn run(options: &Options) {
     if options.wants("effects") {
-        let cluster = Cluster::start(&SETTINGS);
-        compare(&cluster, options, "a handler that writes two rows");
+        compare(None, options, "a handler that writes two rows");
     }
     if options.wants("effects") || options.wants("effects-slow") {
         let slow = SlowFlush::compile();
-        let cluster = Cluster::preloaded(&SETTINGS, Some(&slow.path()));
-        compare(&cluster, options, "the same, each flush 2 ms longer");
+        compare(
+            Some(&slow.path()),
+            options,
+            "the same, each flush 2 ms longer",
+        );
     }
 }
 
-fn compare(cluster: &Cluster, options: &Options, title: &str) {
+fn compare(preload: Option<&Path>, options: &Options, title: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
+    let cluster = runtime.block_on(seasoned::start(preload));
     let (pool, store) = runtime.block_on(open(&cluster.url()));
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
-        for callers in IN_FLIGHT {
+        for callers in options.in_flight() {
             let server = Some(cluster.pid());
             let mut push = |name: &str, shown: Shown| {
                 runs.push(&format!("{callers} in flight, {name}"), shown);

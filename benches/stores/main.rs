@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench stores --all-features -- [NAME…] [--rounds N] [--seconds S] [--keys N]
+//!     [--in-flight N]
 //! ```
 //!
 //! Every ratio is taken within one run, round after round: all configurations once, then all of
@@ -32,6 +33,8 @@ mod message;
 mod options;
 mod postgres;
 mod rows;
+#[path = "../support/seasoned.rs"]
+mod seasoned;
 mod single;
 mod sqlite;
 mod table;

@@ -11,7 +11,12 @@ pub(crate) struct Options {
     pub(crate) time: Duration,
     /// How many keys a table is filled with.
     pub(crate) keys: usize,
+    /// How many requests are in flight, if not all of the table's numbers in turn.
+    in_flight: Option<usize>,
 }
+
+/// How many requests are in flight, in the tables.
+const IN_FLIGHT: [usize; 3] = [1, 32, 256];
 
 impl Options {
     /// Reads the command line. What cargo adds for itself is passed by.
@@ -21,6 +26,7 @@ impl Options {
             rounds: 3,
             time: Duration::from_secs(2),
             keys: 1_000_000,
+            in_flight: None,
         };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -31,6 +37,7 @@ impl Options {
                     options.time = Duration::from_secs_f64(seconds);
                 }
                 "--keys" => options.keys = words.next().unwrap().parse().unwrap(),
+                "--in-flight" => options.in_flight = words.next().unwrap().parse().ok(),
                 // As a test: everything once, and short.
                 "--test" => {
                     options.rounds = 1;
@@ -42,6 +49,12 @@ impl Options {
             }
         }
         options
+    }
+
+    /// How many requests are to be in flight, in turn.
+    pub(crate) fn in_flight(&self) -> Vec<usize> {
+        self.in_flight
+            .map_or(IN_FLIGHT.to_vec(), |number| vec![number])
     }
 
     /// Whether a part is to be run: all are, unless some are named.

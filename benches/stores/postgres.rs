@@ -15,18 +15,8 @@ use crate::load::{self, Shown};
 use crate::message;
 use crate::options::Options;
 use crate::rows::Rows;
+use crate::seasoned;
 use crate::table::Runs;
-
-/// No checkpoint falls into a run; everything else as it comes, flushes included.
-pub(crate) const SETTINGS: [&str; 5] = [
-    "shared_buffers = '2GB'",
-    "max_wal_size = '16GB'",
-    "checkpoint_timeout = '1h'",
-    "max_connections = 100",
-    "wal_sync_method = fdatasync",
-];
-
-pub(crate) const IN_FLIGHT: [usize; 3] = [1, 32, 256];
 
 pub(crate) fn run(options: &Options) {
     if options.wants("postgres") || options.wants("postgres-first") {
@@ -62,12 +52,12 @@ pub(crate) struct Bench {
 impl Bench {
     fn start(slow: Option<&SlowFlush>) -> Self {
         let library = slow.map(SlowFlush::path);
-        let cluster = Cluster::preloaded(&SETTINGS, library.as_deref());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
+        let cluster = runtime.block_on(seasoned::start(library.as_deref()));
         let (store, rows) = runtime.block_on(async {
             let options = PostgresOptions::new().without_sweeper();
             let store = PostgresStore::connect_with(&cluster.url(), &options).await;
@@ -101,7 +91,7 @@ impl Bench {
 fn first(bench: &Bench, options: &Options, title: &str) {
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
-        for callers in IN_FLIGHT {
+        for callers in options.in_flight() {
             let shown = bench.first_by_row(callers, options.time);
             runs.push(&format!("{callers} in flight, a row at a time"), shown);
             let shown = bench.first_by_store(callers, options.time);
@@ -118,7 +108,7 @@ fn replays(bench: &Bench, options: &Options) {
     bench.runtime.block_on(bench.fill(&ids));
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
-        for callers in IN_FLIGHT {
+        for callers in options.in_flight() {
             let shown = bench.replay_by_row(callers, options.time, &ids);
             runs.push(&format!("{callers} in flight, a SELECT by key"), shown);
             let shown = bench.replay_by_store(callers, options.time, &ids);
