@@ -29,7 +29,7 @@ async fn compare(options: &Options) {
     let jobs = Jobs::open(&server.url());
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
-        for callers in [1, 32, 256] {
+        for callers in options.in_flight() {
             let shown = by_rows(&server, &jobs, callers, options.time).await;
             runs.push(&format!("{callers} in flight, an INSERT each"), shown);
             let shown = by_store(&server, &store, callers, options.time).await;

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench inbox --all-features -- [PART…] [--rounds N] [--seconds S] [--keys N]
+//!     [--in-flight N]
 //! ```
 //!
 //! Parts: `accept`, `ends` (accepted, handled and done, by 1, 2 and 4 processes), `latency`,

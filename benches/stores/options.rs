@@ -54,7 +54,7 @@ impl Options {
     /// How many requests are to be in flight, in turn.
     pub(crate) fn in_flight(&self) -> Vec<usize> {
         self.in_flight
-            .map_or(IN_FLIGHT.to_vec(), |number| vec![number])
+            .map_or_else(|| IN_FLIGHT.to_vec(), |number| vec![number])
     }
 
     /// Whether a part is to be run: all are, unless some are named.

@@ -92,8 +92,10 @@ fn first(bench: &Bench, options: &Options, title: &str) {
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
         for callers in options.in_flight() {
+            bench.clear();
             let shown = bench.first_by_row(callers, options.time);
             runs.push(&format!("{callers} in flight, a row at a time"), shown);
+            bench.clear();
             let shown = bench.first_by_store(callers, options.time);
             runs.push(&format!("{callers} in flight, PostgresStore"), shown);
         }
@@ -119,15 +121,18 @@ fn replays(bench: &Bench, options: &Options) {
 }
 
 impl Bench {
+    /// Empties both tables: all runs begin alike.
+    fn clear(&self) {
+        self.runtime.block_on(self.rows.clear());
+    }
+
     fn first_by_row(&self, callers: usize, time: Duration) -> Shown {
         let rows = self.rows.clone();
         let response: Arc<[u8]> = message::bytes().into();
-        let shown = self.load(callers, time, move || {
+        self.load(callers, time, move || {
             let (rows, response) = (rows.clone(), Arc::clone(&response));
             async move { rows.run(&message::id(), &response).await }
-        });
-        self.runtime.block_on(self.rows.clear());
-        shown
+        })
     }
 
     /// So many callers run new messages through the store.

@@ -57,8 +57,10 @@ impl Rows {
         client.query_one(&replay, &[&id]).await.unwrap().get(1)
     }
 
+    /// Empties its table, and the store's.
     pub(crate) async fn clear(&self) {
         let client = self.pool.get().await.unwrap();
-        client.batch_execute("TRUNCATE rows").await.unwrap();
+        let sql = "TRUNCATE rows, idempotency, idempotency_conversation";
+        client.batch_execute(sql).await.unwrap();
     }
 }

@@ -17,7 +17,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// How many files of its log the server has for use. Each holds 16 MiB.
-const FILES: usize = 256;
+const FILES: usize = 128;
 
 /// A new server whose log goes to files that were there before. A new file is filled with zeros
 /// and flushed first, which stops all that write for as long as some hundred commits take; once

@@ -16,6 +16,7 @@ mod clock;
 #[expect(dead_code, reason = "benches use the rest")]
 mod cluster;
 mod contract;
+mod crowds;
 #[path = "../support/database.rs"]
 mod database;
 mod deadlocks;

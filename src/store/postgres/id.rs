@@ -34,6 +34,11 @@ impl Id {
         Line::from_bytes(self.0)
     }
 
+    /// A number that is spread evenly over the names, from 0 to 255.
+    pub(super) fn spread(self) -> u8 {
+        self.0.last().copied().unwrap_or_default()
+    }
+
     fn first(digest: [u8; 32]) -> Self {
         let mut id = [0; 16];
         for (to, from) in id.iter_mut().zip(digest) {

@@ -199,7 +199,10 @@ BEGIN
     WITH kept AS (
         INSERT INTO idempotency_message (line, place, received_at, failures, key, raw)
         SELECT a.line, base + a.nth, moment, 0, a.key, a.raw
-        FROM unnest(keys, lines, raws) WITH ORDINALITY AS a (key, line, raw, nth)
+        FROM (
+            SELECT unnest(keys) AS key, unnest(lines) AS line, unnest(raws) AS raw,
+                generate_subscripts(keys, 1) AS nth
+        ) a
         WHERE whole OR a.key = ANY (open)
     )
     INSERT INTO idempotency_seen AS s (
@@ -208,9 +211,12 @@ BEGIN
             WHEN a.keep < 60000 THEN moment + a.keep * interval '1 ms'
             ELSE date_trunc('second', moment + (a.keep + 1000) * interval '1 ms') END,
         CASE WHEN a.lively THEN a.keep END, a.channel, a.scope, a.id, a.conversation
-    FROM unnest(keys, lines, keeps, lively, channels, scopes, ids, conversations)
-        WITH ORDINALITY AS a (
-        key, line, keep, lively, channel, scope, id, conversation, nth)
+    FROM (
+        SELECT unnest(keys) AS key, unnest(lines) AS line, unnest(keeps) AS keep,
+            unnest(lively) AS lively, unnest(channels) AS channel, unnest(scopes) AS scope,
+            unnest(ids) AS id, unnest(conversations) AS conversation,
+            generate_subscripts(keys, 1) AS nth
+    ) a
     WHERE whole OR a.key = ANY (open)
     ORDER BY a.key
     ON CONFLICT (key) DO NOTHING;

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::{Cure, Fault, shared};
 use crate::store::postgres::held::Held;
-use crate::store::postgres::pace::{Effect, Pace};
+use crate::store::postgres::pace::{Crowd, Effect, Pace};
 
 /// What calls of one kind have in common: one statement serves many of them.
 pub(super) trait Job: Send + Sync + 'static {
@@ -45,7 +45,8 @@ pub(super) type Answer<J> = Result<<J as Job>::Answer, Error>;
 /// in the next one, which a task of its own sends. That task ends when nobody waits.
 ///
 /// Calls come in crowds: those that one statement answered make their next call together. So the
-/// first of a crowd lets the others come before it is sent, and goes with them.
+/// first of a crowd lets other tasks run before it is sent, for as long as calls come of it, and
+/// goes with them: sent alone, it would keep all others waiting for a statement of one.
 pub(super) struct Lanes<J: Job> {
     shared: Arc<Shared<J>>,
 }
@@ -60,8 +61,7 @@ struct State<J: Job> {
     line: VecDeque<Waiting<J>>,
     running: Vec<Instant>,
     pace: Pace,
-    /// Whether the last statement served several calls.
-    crowded: bool,
+    crowd: Crowd,
 }
 
 struct Waiting<J: Job> {
@@ -71,6 +71,10 @@ struct Waiting<J: Job> {
 
 /// How much one statement carries at most.
 const ROOM: usize = 256;
+
+/// How often the first of a crowd lets other tasks run, at most: each time all that are ready, or
+/// for some microseconds if none is.
+const YIELDS: usize = 8;
 
 /// How a call enters.
 enum Entry<J: Job> {
@@ -90,10 +94,15 @@ impl<J: Job> Lanes<J> {
                     line: VecDeque::new(),
                     running: Vec::new(),
                     pace: Pace::new(most),
-                    crowded: false,
+                    crowd: Crowd::default(),
                 }),
             }),
         }
+    }
+
+    /// How many calls a statement served lately.
+    pub(super) fn crowd(&self) -> usize {
+        self.shared.state().crowd.size()
     }
 
     /// Sends a call and waits for its answer, at most for the limit.
@@ -104,7 +113,7 @@ impl<J: Job> Lanes<J> {
         let shared = &self.shared;
         let entry = match shared.enter(call) {
             Entry::Crowd(call, turn) => {
-                yield_now().await;
+                shared.let_others_come().await;
                 turn.with_others(call)
             }
             entry @ (Entry::Alone(..) | Entry::InLine(_)) => entry,
@@ -128,8 +137,9 @@ impl<J: Job> Shared<J> {
         let mut state = self.state();
         let may_begin = state.pace.allows_beside(state.running.iter().copied());
         if may_begin && state.line.is_empty() {
+            let crowd = state.running.is_empty() && state.crowd.comes();
             let turn = self.begin(&mut state);
-            return if state.crowded {
+            return if crowd {
                 Entry::Crowd(call, turn)
             } else {
                 Entry::Alone(call, turn)
@@ -143,6 +153,19 @@ impl<J: Job> Shared<J> {
             turn.hand_over();
         }
         Entry::InLine(answer)
+    }
+
+    /// Lets other tasks run while calls come of it.
+    async fn let_others_come(&self) {
+        let mut came = 0;
+        for _ in 0..YIELDS {
+            yield_now().await;
+            let waiting = self.state().line.len();
+            if waiting > 0 && waiting == came {
+                return;
+            }
+            came = waiting;
+        }
     }
 
     fn begin(self: &Arc<Self>, state: &mut State<J>) -> Turn<J> {
@@ -224,7 +247,7 @@ impl<J: Job> Shared<J> {
         let rows = calls.iter().map(J::weight).sum();
         let mut state = self.state();
         state.pace.note(rows, began.elapsed(), effect);
-        state.crowded = calls.len() > 1;
+        state.crowd.note(calls.len());
         Ok(answers)
     }
 

@@ -76,9 +76,42 @@ impl Pace {
     }
 }
 
+/// How many calls the last statements served, in 256ths, smoothed.
+#[derive(Debug, Default)]
+pub(super) struct Crowd(usize);
+
+impl Crowd {
+    /// Notes that a statement has served so many calls.
+    pub(super) fn note(&mut self, calls: usize) {
+        self.0 = (self.0 * 3 + calls * 256) / 4;
+    }
+
+    /// Whether calls come several at once. Single ones between them change nothing.
+    pub(super) fn comes(&self) -> bool {
+        self.0 > 384
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.0 / 256
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn single_calls_are_no_crowd_and_between_crowds_change_nothing() {
+        let mut crowd = Crowd::default();
+        (0..9).for_each(|_| crowd.note(1));
+        assert!(!crowd.comes());
+        for calls in [8, 1, 8, 1] {
+            crowd.note(calls);
+            assert!(crowd.comes(), "{crowd:?}");
+        }
+        (0..9).for_each(|_| crowd.note(1));
+        assert!(!crowd.comes());
+    }
 
     fn after(took: Duration, rows: usize) -> Pace {
         let mut pace = Pace::new(4);

@@ -71,60 +71,51 @@ CREATE INDEX ON idempotency_conversation (due);
 -- What a lone call sends has functions of its own, which take and give single values and set no
 -- more than they need: arrays, rows and settings would cost as much again as the work itself.
 
--- Answers how a key stands for an attempt. `free` marks a row that idempotency_take may take over.
--- No answer: the key has no row.
-CREATE FUNCTION idempotency_stand(a_key uuid, a_nonce uuid) RETURNS TABLE (
-    key uuid, done boolean, free boolean, nonce uuid, token bigint, attempt integer,
-    remaining bigint, fingerprint bytea, record bytea
-) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY SELECT t.key, t.state = 'done',
-        CASE t.state
-        WHEN 'done' THEN
-            coalesce(t.expires, t.done_at + t.idle * interval '1 ms') <= clock_timestamp()
-        ELSE t.lease_until <= clock_timestamp() OR t.nonce = a_nonce END,
-        t.nonce, t.token, t.attempt,
-        (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
-        t.fingerprint, t.record
-    FROM idempotency t WHERE t.key = a_key;
-END $$;
-
--- Makes the row of a key that has none, and answers how the key stands, as idempotency_stand does.
--- No answer (a row of nulls): it was removed at this very moment, to be claimed again. `a_lease` in
--- milliseconds; negative: the key is likely to have a row, so it is looked for first, which changes
--- no answer.
+-- Makes the row of a key that has none, and answers how the key stands for an attempt. `free` marks
+-- a row that idempotency_take may take over. No answer (a row of nulls): it was removed at this very
+-- moment, to be claimed again. `a_lease` in milliseconds; negative: the key is likely to have a row,
+-- so it is looked for first, which changes no answer.
 CREATE FUNCTION idempotency_begin(
     a_key uuid, a_nonce uuid, a_lease bigint, a_channel text, a_scope text, an_id text,
     a_fingerprint bytea, a_conversation_key uuid, a_conversation text,
     OUT key uuid, OUT done boolean, OUT free boolean, OUT nonce uuid, OUT token bigint,
     OUT attempt integer, OUT remaining bigint, OUT fingerprint bytea, OUT record bytea
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
-    IF a_lease < 0 THEN
-        SELECT * FROM idempotency_stand(a_key, a_nonce)
-        INTO key, done, free, nonce, token, attempt, remaining, fingerprint, record;
-        IF FOUND THEN
-            RETURN;
+    FOR turn IN CASE WHEN a_lease < 0 THEN 1 ELSE 2 END .. 3 LOOP
+        IF turn = 2 THEN
+            IF current_setting('synchronous_commit') = 'off' THEN
+                PERFORM set_config('synchronous_commit', 'local', true);
+            END IF;
+            INSERT INTO idempotency AS t (
+                key, token, claimed_at, lease_until, attempt, forgotten, nonce,
+                conversation_key, state, channel, scope, id, conversation, fingerprint)
+            VALUES (a_key, nextval('idempotency_token'), clock_timestamp(),
+                clock_timestamp() + abs(a_lease) * interval '1 ms', 1, false, a_nonce,
+                a_conversation_key, 'running', a_channel, a_scope, an_id, a_conversation,
+                a_fingerprint)
+            ON CONFLICT (key) DO NOTHING
+            RETURNING t.key, false, false, t.nonce, t.token, 1, 0
+            INTO key, done, free, nonce, token, attempt, remaining;
+            EXIT WHEN FOUND;
+        ELSE
+            SELECT t.key, t.state = 'done',
+                CASE t.state
+                WHEN 'done' THEN
+                    coalesce(t.expires, t.done_at + t.idle * interval '1 ms') <= clock_timestamp()
+                ELSE t.lease_until <= clock_timestamp() OR t.nonce = a_nonce END,
+                t.nonce, t.token, t.attempt,
+                (extract(epoch FROM t.lease_until - clock_timestamp()) * 1000000)::bigint,
+                t.fingerprint, t.record
+            FROM idempotency t WHERE t.key = a_key
+            INTO key, done, free, nonce, token, attempt, remaining, fingerprint, record;
+            IF FOUND THEN
+                RETURN;
+            END IF;
         END IF;
-    END IF;
-    IF current_setting('synchronous_commit') = 'off' THEN
-        PERFORM set_config('synchronous_commit', 'local', true);
-    END IF;
-    INSERT INTO idempotency AS t (
-        key, token, claimed_at, lease_until, attempt, forgotten, nonce,
-        conversation_key, state, channel, scope, id, conversation, fingerprint)
-    VALUES (a_key, nextval('idempotency_token'), clock_timestamp(),
-        clock_timestamp() + abs(a_lease) * interval '1 ms', 1, false, a_nonce,
-        a_conversation_key, 'running', a_channel, a_scope, an_id, a_conversation, a_fingerprint)
-    ON CONFLICT (key) DO NOTHING
-    RETURNING t.key, false, false, t.nonce, t.token, 1, 0
-    INTO key, done, free, nonce, token, attempt, remaining;
-    IF NOT FOUND THEN
-        SELECT * FROM idempotency_stand(a_key, a_nonce)
-        INTO key, done, free, nonce, token, attempt, remaining, fingerprint, record;
-    ELSIF a_conversation_key IS NOT NULL THEN
+    END LOOP;
+    IF key IS NOT NULL AND a_conversation_key IS NOT NULL THEN
         -- Only new messages extend a conversation.
         INSERT INTO idempotency_conversation AS c (key, heard_at, due, channel, scope, id)
         VALUES (a_conversation_key, clock_timestamp(), clock_timestamp() + interval '7 days',
@@ -133,7 +124,7 @@ BEGIN
     END IF;
 END $$;
 
--- Makes a row of each key that has none, and answers how every key stands, as idempotency_stand
+-- Makes a row of each key that has none, and answers how every key stands, as idempotency_begin
 -- does. The caller sorts the `total` keys, each once. A key that is not in the answer was removed at
 -- this very moment: to be claimed again. Of two answers for a key the later one counts.
 -- `spoken` says that some have conversations. `look_first` is cheaper where most keys have a row, and

@@ -35,6 +35,12 @@ impl AcceptCall {
             lease: None,
         }
     }
+
+    /// Whether the line of its first message is of the second half of all lines.
+    pub(super) fn is_of_second_half(&self) -> bool {
+        let first = self.arrivals.first();
+        first.is_some_and(|coming| coming.line.spread() >= 128)
+    }
 }
 
 /// A message that is to be accepted.

@@ -10,7 +10,7 @@ use crate::key::Conversation;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::fault::Fault;
 use crate::store::postgres::id::Id;
-use crate::store::postgres::inbox::accept::AcceptJob;
+use crate::store::postgres::inbox::accept_ways::AcceptWays;
 use crate::store::postgres::inbox::chores::{Chores, Swept};
 use crate::store::postgres::inbox::report::ReportJob;
 use crate::store::postgres::inbox::tidy::Tidy;
@@ -21,7 +21,7 @@ use crate::store::postgres::options::PostgresOptions;
 /// The inbox's side of a [`PostgresStore`](crate::store::PostgresStore). Accepting, reporting and
 /// renewing have lanes of their own.
 pub(crate) struct Inbox {
-    pub(super) accepts: Lanes<AcceptJob>,
+    pub(super) accepts: AcceptWays,
     pub(super) reports: Lanes<ReportJob>,
     pub(super) renewals: Lanes<RenewJob>,
     pub(super) chores: Chores,
@@ -35,7 +35,7 @@ impl Inbox {
         let (most, limit) = (options.lanes, options.limit);
         let share = || Arc::clone(database);
         Self {
-            accepts: Lanes::new(AcceptJob(share()), most, limit),
+            accepts: AcceptWays::new(database, most, limit),
             reports: Lanes::new(ReportJob(share()), most, limit),
             renewals: Lanes::new(RenewJob(share()), most, limit),
             chores: Chores::of(&options.table),

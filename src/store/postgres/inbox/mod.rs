@@ -1,6 +1,7 @@
 //! The inbox in PostgreSQL.
 
 pub(super) mod accept;
+mod accept_ways;
 pub(super) mod chores;
 pub(super) mod desk;
 mod queue;
