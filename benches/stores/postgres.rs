@@ -108,6 +108,7 @@ fn replays(bench: &Bench, options: &Options) {
         .map(|_| message::id())
         .collect();
     bench.runtime.block_on(bench.fill(&ids));
+    bench.runtime.block_on(bench.rows.vacuum());
     let mut runs = Runs::default();
     for _ in 0..options.rounds {
         for callers in options.in_flight() {

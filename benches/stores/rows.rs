@@ -57,6 +57,14 @@ impl Rows {
         client.query_one(&replay, &[&id]).await.unwrap().get(1)
     }
 
+    /// Removes dead rows from its table, and from the store's: what autovacuum does in time.
+    pub(crate) async fn vacuum(&self) {
+        let client = self.pool.get().await.unwrap();
+        for sql in ["VACUUM ANALYZE rows", "VACUUM ANALYZE idempotency"] {
+            client.batch_execute(sql).await.unwrap();
+        }
+    }
+
     /// Empties its table, and the store's.
     pub(crate) async fn clear(&self) {
         let client = self.pool.get().await.unwrap();
