@@ -86,7 +86,8 @@ impl Crowd {
         self.0 = (self.0 * 3 + calls * 256) / 4;
     }
 
-    /// Whether calls come several at once. Single ones between them change nothing.
+    /// Whether calls come several at once: three in two statements, or more. Single ones between
+    /// crowds change nothing.
     pub(super) fn comes(&self) -> bool {
         self.0 > 384
     }
