@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// next. Where a flush takes long, a call that just missed a statement would wait for two of them,
 /// so more may be in flight; the server flushes once for all that wait.
 ///
-/// Statements that only read wait for no flush. Two of them keep a server busy where one would
+/// Statements that only read wait for no flush. Three of them keep a server busy where one would
 /// leave it idle while its answers are being read.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -68,7 +68,7 @@ impl Pace {
     pub(super) fn allows_beside(&self, running: impl ExactSizeIterator<Item = Instant>) -> bool {
         let count = running.len();
         let steady = match (self.reading > 192, self.wait < SLOW) {
-            (true, _) => self.most.min(2),
+            (true, _) => self.most.min(3),
             (false, true) => 1,
             (false, false) => self.most,
         };
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn reading_takes_two_whatever_the_disk() {
+    fn reading_takes_three_whatever_the_disk() {
         for took in [100, 5000] {
             let mut pace = after(Duration::from_micros(took), 1);
             for _ in 0..50 {
                 pace.note(1, Duration::from_millis(5), Effect::Read);
             }
-            assert_eq!(allowed(&pace), 2);
+            assert_eq!(allowed(&pace), 3);
         }
     }
 
