@@ -9,7 +9,8 @@
 //! Parts: `accept`, `ends` (accepted, handled and done, by 1, 2 and 4 processes), `latency`,
 //! `drain`, `history` (drain beside so many done keys), `hot` (others beside a line of 10,000),
 //! `size`. Every ratio is taken within one run, round after round. The handler does nothing, unless
-//! said. Processes are this program again. Flushes are as they come.
+//! said. Processes are this program again. Flushes are as they come. `--in-flight` is for `accept`: one
+//! number instead of all.
 
 #![expect(
     clippy::unwrap_used,

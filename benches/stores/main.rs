@@ -5,6 +5,8 @@
 //!     [--in-flight N]
 //! ```
 //!
+//! `--in-flight` is for the parts that ask PostgreSQL: one number instead of all.
+//!
 //! Every ratio is taken within one run, round after round: all configurations once, then all of
 //! them again. The median is printed. Run on a machine that does nothing else; the share of the
 //! processors that other processes took is printed beside each figure.

@@ -37,7 +37,9 @@ impl Options {
                     options.time = Duration::from_secs_f64(seconds);
                 }
                 "--keys" => options.keys = words.next().unwrap().parse().unwrap(),
-                "--in-flight" => options.in_flight = words.next().unwrap().parse().ok(),
+                "--in-flight" => {
+                    options.in_flight = Some(words.next().unwrap().parse().unwrap());
+                }
                 // As a test: everything once, and short.
                 "--test" => {
                     options.rounds = 1;

@@ -39,3 +39,5 @@ mod outbox;
 mod proxy;
 mod side;
 mod tables;
+#[path = "../support/turns.rs"]
+mod turns;

@@ -14,11 +14,12 @@ use tower_idempotency::channel::JsonPath;
 use tower_idempotency::effects::{Effect, Outbox};
 use tower_idempotency::inbox::{Failure, Received};
 use tower_idempotency::store::{
-    Accepted, Arrival, BoxStore, Ended, MemoryStore, Queue, Report, Store, Then, TurnHold,
+    Accepted, Arrival, BoxStore, Ended, MemoryStore, Queue, Report, Store, Then,
 };
 use tower_idempotency::{BoxError, Claimed, Conversation, IdempotencyLayer, Keep, Key};
 
 use crate::side::{Side, on_both, send};
+use crate::turns::begun;
 
 on_both! {
     effects_of_a_conversation_happen_in_order
@@ -215,22 +216,8 @@ async fn done_effects_go_when_their_time_has_ended(side: Side) {
         .conversation(Conversation::new("hook", "", "a"));
     let line = arrival.line();
     let accepted = outbox.accept(std::slice::from_ref(&arrival), Some(Duration::from_mins(1)));
-    let accepted = accepted.await.unwrap();
-    let [
-        Accepted::New {
-            place,
-            turn: Some(turn),
-        },
-    ] = accepted[..]
-    else {
-        panic!("{accepted:?}");
-    };
-    let report = Report::new(
-        TurnHold::new(line, turn),
-        place,
-        Ended::Done,
-        Then::GiveBack,
-    );
+    let (place, turn) = begun(line, &accepted.await.unwrap());
+    let report = Report::new(turn, place, Ended::Done, Then::GiveBack);
     outbox.report(&[report]).await.unwrap();
     let mut swept = 0;
     for _ in 0..500 {

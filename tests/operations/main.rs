@@ -16,3 +16,5 @@ mod page;
 mod postgres;
 mod sample;
 mod sqlite;
+#[path = "../support/turns.rs"]
+mod turns;

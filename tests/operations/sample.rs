@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tower_idempotency::store::{
-    Accepted, Arrival, Claim, Ended, Hold, Lease, Nonce, Queue, Report, Settled, Standing, Store,
-    Then, TurnHold, Verdict, Wanted,
+    Arrival, Claim, Ended, Hold, Lease, Nonce, Queue, Report, Settled, Standing, Store, Then,
+    Verdict, Wanted,
 };
 use tower_idempotency::{Keep, Key};
+
+use crate::turns::begun;
 
 /// The page's message.
 pub(crate) fn key() -> Key {
@@ -48,20 +50,12 @@ pub(crate) async fn fill_inbox(store: &impl Queue) {
         let arrival = Arrival::new(key, keep, Bytes::from_static(b"raw"));
         let line = arrival.line();
         let accepted = store.accept(&[arrival], Some(lease)).await.unwrap();
-        let [
-            Accepted::New {
-                place,
-                turn: Some(turn),
-            },
-        ] = accepted[..]
-        else {
-            panic!("not new: {accepted:?}");
-        };
+        let (place, turn) = begun(line, &accepted);
         let ended = Ended::Dead {
             attempt: 1,
             fault: "answered 500".to_owned(),
         };
-        let report = Report::new(TurnHold::new(line, turn), place, ended, Then::GiveBack);
+        let report = Report::new(turn, place, ended, Then::GiveBack);
         if dies {
             store.report(&[report]).await.unwrap();
         }

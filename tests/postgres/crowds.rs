@@ -1,16 +1,20 @@
-//! Callers that come together go together: how many statements a crowd takes.
+//! Callers that come together go together: how many statements a crowd takes, and that each of a
+//! crowd has its own answer.
 
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tower_idempotency::store::{Claim, Nonce, PostgresStore, Settled, Store, Verdict, Wanted};
+use tower_idempotency::store::{
+    Accepted, Claim, Nonce, PostgresStore, Queue, Settled, Store, Verdict, Wanted,
+};
 use tower_idempotency::{Keep, Key, Record};
 
 use crate::cluster::Cluster;
 use crate::database::{Schema, client};
-use crate::fixture::{open, options};
+use crate::fixture::{fresh, open, options};
 use crate::hand::until;
+use crate::inbox::message;
 
 const CALLERS: usize = 32;
 const EACH: usize = 60;
@@ -61,4 +65,36 @@ async fn the_first_of_a_crowd_goes_with_the_others() {
         3 * alone < 2 * together,
         "{alone} statements of one call, {together} of several"
     );
+}
+
+/// Accepts the messages of a sender one after another, and counts those that are new.
+async fn send(store: PostgresStore, sender: usize) -> usize {
+    let mut new = Vec::new();
+    for number in 0..MESSAGES {
+        let coming = message(&format!("{sender}"), &format!("{sender}-{number}"));
+        match store.accept(&[coming], None).await.unwrap()[..] {
+            [Accepted::New { place, .. }] => new.push(place),
+            [Accepted::Repeat(_)] => {}
+            ref other => panic!("one message has several answers: {other:?}"),
+        }
+    }
+    assert!(new.is_sorted(), "{new:?}");
+    new.len()
+}
+
+const SENDERS: usize = 200;
+const MESSAGES: usize = 10;
+
+/// So many that acceptances part in two; each message comes twice at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_parts_has_each_message_accepted_once_and_in_the_order_of_its_sender() {
+    let (store, _schema) = fresh().await;
+    let mut senders = JoinSet::new();
+    for sender in 0..SENDERS * 2 {
+        senders.spawn(send(store.clone(), sender / 2));
+    }
+    let new: usize = senders.join_all().await.iter().sum();
+    assert_eq!(new, SENDERS * MESSAGES);
+    let kept = store.backlog().await.unwrap().waiting;
+    assert_eq!(kept, u64::try_from(SENDERS * MESSAGES).unwrap());
 }

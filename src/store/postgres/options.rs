@@ -79,8 +79,9 @@ impl PostgresOptions {
 
     /// How many statements of one kind may be in flight at once, at most. Default: 4.
     ///
-    /// One is enough where the server's disk is fast; more are used only while statements take
-    /// long. The store uses up to twice as many connections, and a few for looking and sweeping;
+    /// Where the server's disk is fast, one at a time claims and records, up to three replay, and up
+    /// to two accept for an inbox if many messages come at once; more are used only while statements
+    /// take long. The store uses up to twice as many connections, and a few for looking and sweeping;
     /// where it holds an inbox, twice as many again.
     pub fn lanes(mut self, most: usize) -> Self {
         self.lanes = most.max(1);

@@ -97,9 +97,29 @@ impl Crowd {
     }
 }
 
+/// Whether calls are to go on two ways instead of one, where a statement served so many lately.
+///
+/// Two ways each have half of the calls: so they are given up only well below half of what it takes
+/// to begin with them.
+pub(super) fn parts(parted: bool, crowd: usize) -> bool {
+    crowd >= if parted { 24 } else { 64 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_go_together_and_many_apart() {
+        assert!(!parts(false, 32));
+        assert!(parts(false, 100));
+    }
+
+    #[test]
+    fn half_of_what_parts_them_keeps_them_apart() {
+        assert!(parts(true, 32));
+        assert!(!parts(true, 16));
+    }
 
     #[test]
     fn single_calls_are_no_crowd_and_between_crowds_change_nothing() {

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::store::postgres::database::Database;
 use crate::store::postgres::inbox::accept::{AcceptCall, AcceptJob};
 use crate::store::postgres::lanes::Lanes;
+use crate::store::postgres::pace::parts;
 use crate::store::queue::arrival::Accepted;
 
 /// Where few messages come at once, they go together on one way: halves of them would cost almost
@@ -46,28 +47,5 @@ impl AcceptWays {
         let parted = parts(self.parted.load(Ordering::Relaxed), crowd);
         self.parted.store(parted, Ordering::Relaxed);
         parted
-    }
-}
-
-/// Two ways each have half of the calls: so they are given up only well below half of what it takes
-/// to begin with them.
-fn parts(parted: bool, crowd: usize) -> bool {
-    crowd >= if parted { 24 } else { 64 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_go_together_and_many_apart() {
-        assert!(!parts(false, 32));
-        assert!(parts(false, 100));
-    }
-
-    #[test]
-    fn half_of_what_parts_them_keeps_them_apart() {
-        assert!(parts(true, 32));
-        assert!(!parts(true, 16));
     }
 }
